@@ -1,0 +1,191 @@
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+// A Property is one user property, in the order in which it was sent.
+type Property struct{ Name, Value string }
+
+// A Message is what a producer sent, as it stands in the log.
+//
+// Times are Unix milliseconds. Stored is the stamp of the batch that holds the
+// message, Born the producer's own clock (never used to decide anything), Due
+// the moment from which it may be consumed, zero when it was not delayed.
+type Message struct {
+	Queue      QueueNumber
+	Stored     int64
+	Born       int64
+	Due        int64
+	Level      uint8
+	Flags      uint32 // the client's flag word, carried for it
+	SysFlags   uint32 // protocol flags such as RocketMQ's compression bits
+	Key        string // one or more keys, separated by blanks, as RocketMQ's KEYS
+	Tag        string
+	Properties []Property
+	Extensions []Extension // what later features add; unknown ones are kept
+	Body       []byte
+}
+
+// An Extension is a numbered piece of a message that only some messages have.
+type Extension struct {
+	Number uint16
+	Value  []byte
+}
+
+// Numbers of extensions. Append, never renumber.
+const (
+	ExtOrigin      uint16 = 1 // id of the first sending, for retries and dead letters
+	ExtAttempts    uint16 = 2 // how often it was delivered before this record
+	ExtIdempotency uint16 = 3 // 128-bit hash of the idempotency key
+	ExtName        uint16 = 4 // name chosen by the client
+	ExtBornHost    uint16 = 5 // address of the producer
+)
+
+// Flag bits of the encoded message: which optional parts follow.
+const (
+	hasDue = 1 << iota
+	hasLevel
+	hasFlags
+	hasKey
+	hasTag
+	hasProperties
+	hasExtensions
+	hasBorn
+)
+
+// castagnoli is the CRC-32C table; every checksum of the formats uses it.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Checksum is the CRC-32C of b, continued from seed.
+func Checksum(seed uint32, b []byte) uint32 { return crc32.Update(seed, castagnoli, b) }
+
+// Check reports what is wrong with the message's sizes, with the limit in the
+// text, as an ErrTooLarge. The encoders assume that it was called.
+func (m *Message) Check() error {
+	if len(m.Body) > MaxBody {
+		return fmt.Errorf("%w: body of %d bytes, limit %d", ErrTooLarge, len(m.Body), MaxBody)
+	}
+	if len(m.Properties) > MaxProperties {
+		return fmt.Errorf("%w: %d properties, limit %d", ErrTooLarge, len(m.Properties), MaxProperties)
+	}
+	n := len(m.Key) + len(m.Tag)
+	for i := range m.Properties {
+		n += len(m.Properties[i].Name) + len(m.Properties[i].Value)
+	}
+	for i := range m.Extensions {
+		n += len(m.Extensions[i].Value)
+	}
+	if n > MaxHeader {
+		return fmt.Errorf("%w: key, tag and properties of %d bytes, limit %d", ErrTooLarge, n, MaxHeader)
+	}
+	return nil
+}
+
+// TagHash is the hash by which a tag filter looks at a queue entry before it
+// reads the message; the message's tag decides. FNV-1a, 32 bits; 0 is no tag.
+func TagHash(tag string) uint32 {
+	if tag == "" {
+		return 0
+	}
+	h := uint32(2166136261)
+	for i := range len(tag) {
+		h = (h ^ uint32(tag[i])) * 16777619
+	}
+	return max(h, 1)
+}
+
+// appendMessage appends the message's bytes, without its checksum.
+func appendMessage(dst []byte, m *Message) []byte {
+	at := len(dst)
+	dst = append(dst, 0)
+	var bits byte
+	dst = binary.AppendUvarint(dst, uint64(m.Queue))
+	dst = binary.AppendUvarint(dst, uint64(m.Stored))
+	if m.Born != m.Stored {
+		bits |= hasBorn
+		dst = binary.AppendVarint(dst, m.Born-m.Stored)
+	}
+	if m.Due != 0 {
+		bits |= hasDue
+		dst = binary.AppendVarint(dst, m.Due-m.Stored)
+	}
+	if m.Level != 0 {
+		bits |= hasLevel
+		dst = append(dst, m.Level)
+	}
+	if m.Flags != 0 || m.SysFlags != 0 {
+		bits |= hasFlags
+		dst = binary.AppendUvarint(dst, uint64(m.Flags))
+		dst = binary.AppendUvarint(dst, uint64(m.SysFlags))
+	}
+	if m.Key != "" {
+		bits |= hasKey
+		dst = appendString(dst, m.Key)
+	}
+	if m.Tag != "" {
+		bits |= hasTag
+		dst = appendString(dst, m.Tag)
+	}
+	if len(m.Properties) > 0 {
+		bits |= hasProperties
+		dst = binary.AppendUvarint(dst, uint64(len(m.Properties)))
+		for i := range m.Properties {
+			dst = appendString(dst, m.Properties[i].Name)
+			dst = appendString(dst, m.Properties[i].Value)
+		}
+	}
+	if len(m.Extensions) > 0 {
+		bits |= hasExtensions
+		dst = binary.AppendUvarint(dst, uint64(len(m.Extensions)))
+		for i := range m.Extensions {
+			dst = binary.AppendUvarint(dst, uint64(m.Extensions[i].Number))
+			dst = appendString(dst, string(m.Extensions[i].Value))
+		}
+	}
+	dst[at] = bits
+	return append(dst, m.Body...)
+}
+
+// decodeMessage reads what appendMessage wrote. Body and extension values
+// share src; the strings are copies.
+func decodeMessage(src []byte, m *Message) error {
+	r := reader{src: src}
+	bits := r.byte()
+	*m = Message{Queue: QueueNumber(r.uvarintMax(1<<32 - 1)), Properties: m.Properties[:0], Extensions: m.Extensions[:0]}
+	m.Stored = int64(r.uvarintMax(1<<63 - 1))
+	m.Born = m.Stored
+	if bits&hasBorn != 0 {
+		m.Born = m.Stored + r.varint()
+	}
+	if bits&hasDue != 0 {
+		m.Due = m.Stored + r.varint()
+	}
+	if bits&hasLevel != 0 {
+		m.Level = r.byte()
+	}
+	if bits&hasFlags != 0 {
+		m.Flags = uint32(r.uvarintMax(1<<32 - 1))
+		m.SysFlags = uint32(r.uvarintMax(1<<32 - 1))
+	}
+	if bits&hasKey != 0 {
+		m.Key = string(r.bytes())
+	}
+	if bits&hasTag != 0 {
+		m.Tag = string(r.bytes())
+	}
+	if bits&hasProperties != 0 {
+		for range r.count(2) {
+			m.Properties = append(m.Properties, Property{string(r.bytes()), string(r.bytes())})
+		}
+	}
+	if bits&hasExtensions != 0 {
+		for range r.count(2) {
+			m.Extensions = append(m.Extensions, Extension{uint16(r.uvarintMax(1<<16 - 1)), r.bytes()})
+		}
+	}
+	m.Body = r.rest()
+	return r.err
+}
