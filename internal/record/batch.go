@@ -37,12 +37,25 @@ type Batch struct {
 	Term       uint64 // raft term, 1 on a single node
 	Stamp      int64  // log time, Unix ms
 	Limit      uint32 // how many due references this batch may move
-	AppendedAt int64  // leader's wall clock, Unix ns; for raft's metrics only
+	AppendedAt int64  // leader's wall clock, Unix ns, 0 if not known; for raft's metrics only
 	Extensions []byte // raft's extensions field
 	Data       []byte // commands, or raft's own bytes for the other types
 }
 
-// The frame of a batch's replicated part; see docs/formats/record.md.
+// The frame of a batch's replicated part, little-endian:
+//
+//	 0       4   5   6       8       12       16
+//	+-------+---+---+-------+-------+--------+-------+-------+
+//	| magic | v | t | flags | length| crc32c | index | term  |
+//	+-------+---+---+-------+-------+--------+-------+-------+
+//	 32      40              48      52       56      64
+//	+-------+---------------+-------+--------+-------+- - - -+
+//	| stamp | appended-at   | limit | extlen | zero  | ext, data
+//	+-------+---------------+-------+--------+-------+- - - -+
+//
+// Magic, version, length and checksum keep place and meaning in every version,
+// so that a binary can tell an unknown version from damage; see
+// docs/formats/record.md.
 const (
 	BatchMagic   = 0x31514d44 // "DMQ1"
 	BatchVersion = 1
@@ -55,9 +68,19 @@ func (b *Batch) Size() int { return BatchHeader + len(b.Extensions) + len(b.Data
 // DataOffset is where Data begins within the encoded batch.
 func (b *Batch) DataOffset() int { return BatchHeader + len(b.Extensions) }
 
+// known reports whether this binary may write or read a batch of this type
+// with these flags. What it does not know, it must not skip: a later flag may
+// change what the bytes mean.
+func known(t EntryType, f BatchFlags) bool {
+	return t >= EntryCommands && t <= EntryBarrier && f&^FlagRebase == 0
+}
+
 // AppendBatch appends the replicated part of b. A batch above MaxBatch is an
-// ErrTooLarge and appends nothing.
+// ErrTooLarge and an unknown type or flag an ErrVersion; both append nothing.
 func AppendBatch(dst []byte, b *Batch) ([]byte, error) {
+	if !known(b.Type, b.Flags) {
+		return dst, fmt.Errorf("%w: batch of type %d with flags %#04x", ErrVersion, b.Type, uint16(b.Flags))
+	}
 	size := b.Size()
 	if size > MaxBatch {
 		return dst, fmt.Errorf("%w: batch of %d bytes, limit %d", ErrTooLarge, size, MaxBatch)
@@ -86,8 +109,8 @@ func AppendBatch(dst []byte, b *Batch) ([]byte, error) {
 func batchChecksum(b []byte) uint32 { return Checksum(Checksum(0, b[:12]), b[16:]) }
 
 // BatchLength reads the length of the batch whose header begins src, checking
-// only what a reader needs before it fetches the rest. src holds at least
-// BatchHeader bytes.
+// only what a reader needs before it fetches the rest. Fewer than BatchHeader
+// bytes, another magic or an impossible length are an ErrCorrupt.
 func BatchLength(src []byte) (int, error) {
 	if len(src) < BatchHeader {
 		return 0, corrupt("batch header cut short")
@@ -102,12 +125,15 @@ func BatchLength(src []byte) (int, error) {
 	return int(n), nil
 }
 
-// BatchChecksum reads the checksum out of an encoded batch's header.
+// BatchChecksum reads the checksum out of an encoded batch's header, of which
+// src holds at least the first 16 bytes.
 func BatchChecksum(src []byte) uint32 { return binary.LittleEndian.Uint32(src[12:]) }
 
 // DecodeBatch reads the batch that begins src and says how many bytes it took.
 // Extensions and Data share src. The checksum is verified before anything else
-// is believed; a good checksum under an unknown version is an ErrVersion.
+// is believed. What fails it is an ErrCorrupt; a good checksum over a version,
+// type, flag or header that this binary does not know is an ErrVersion, never
+// damage: recovery may cut off a torn tail, but not what a newer binary wrote.
 func DecodeBatch(src []byte) (b Batch, n int, err error) {
 	n, err = BatchLength(src)
 	if err != nil {
@@ -117,17 +143,11 @@ func DecodeBatch(src []byte) (b Batch, n int, err error) {
 		return b, 0, corrupt("batch of %d bytes, %d there", n, len(src))
 	}
 	src = src[:n:n]
+	if err := checkHeader(src); err != nil {
+		return b, 0, err
+	}
 	le := binary.LittleEndian
-	if le.Uint32(src[12:]) != batchChecksum(src) {
-		return b, 0, corrupt("batch checksum differs")
-	}
-	if src[4] != BatchVersion {
-		return b, 0, fmt.Errorf("%w: batch version %d, this binary reads %d", ErrVersion, src[4], BatchVersion)
-	}
-	ext := le.Uint32(src[52:])
-	if int64(ext) > int64(n-BatchHeader) || le.Uint64(src[56:]) != 0 {
-		return b, 0, corrupt("batch header")
-	}
+	data := BatchHeader + int(le.Uint32(src[52:]))
 	b = Batch{
 		Type:       EntryType(src[5]),
 		Flags:      BatchFlags(le.Uint16(src[6:])),
@@ -136,8 +156,28 @@ func DecodeBatch(src []byte) (b Batch, n int, err error) {
 		Stamp:      int64(le.Uint64(src[32:])),
 		AppendedAt: int64(le.Uint64(src[40:])),
 		Limit:      le.Uint32(src[48:]),
-		Extensions: src[BatchHeader : BatchHeader+ext],
-		Data:       src[BatchHeader+ext:],
+		Extensions: src[BatchHeader:data:data],
+		Data:       src[data:],
 	}
 	return b, n, nil
+}
+
+// checkHeader proves a whole batch: checksum first, then whether this binary
+// knows what the header says.
+func checkHeader(src []byte) error {
+	le := binary.LittleEndian
+	if le.Uint32(src[12:]) != batchChecksum(src) {
+		return corrupt("batch checksum differs")
+	}
+	if src[4] != BatchVersion {
+		return fmt.Errorf("%w: batch version %d, this binary reads %d", ErrVersion, src[4], BatchVersion)
+	}
+	if t, f := EntryType(src[5]), le.Uint16(src[6:]); !known(t, BatchFlags(f)) {
+		return fmt.Errorf("%w: batch of type %d with flags %#04x", ErrVersion, t, f)
+	}
+	ext, reserved := le.Uint32(src[52:]), le.Uint64(src[56:])
+	if uint64(ext) > uint64(len(src)-BatchHeader) || reserved != 0 {
+		return fmt.Errorf("%w: batch with %d bytes of extensions and reserved field %#x", ErrVersion, ext, reserved)
+	}
+	return nil
 }

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// CommandType says what a command does. Append, never renumber.
+// CommandType says what a command does. Append, never renumber: the payload of
+// a number never changes either, a command that must say more is a new number.
 type CommandType uint8
 
 // The commands. Every change of the state is one of these.
@@ -39,6 +40,9 @@ type Command struct {
 func NextCommand(data []byte, offset int) (Command, error) {
 	if offset < 0 || offset >= len(data) {
 		return Command{}, corrupt("command offset %d of %d", offset, len(data))
+	}
+	if data[offset] == 0 {
+		return Command{}, corrupt("command at %d of type 0", offset)
 	}
 	size, n := binary.Uvarint(data[offset+1:])
 	head := offset + 1 + n
@@ -81,7 +85,8 @@ func appendFrame(dst []byte, t CommandType, fill func([]byte) []byte) []byte {
 }
 
 // lengthBytes is the width of a command's length: four groups of seven bits,
-// 256 MiB, are enough for MaxBatch.
+// 256 MiB, are enough for MaxBatch. What is longer gets a length that is wrong,
+// in a batch that AppendBatch refuses.
 const lengthBytes = 4
 
 // putLength writes n as a uvarint of exactly lengthBytes bytes, which any
@@ -105,7 +110,8 @@ func AppendSend(dst []byte, m *Message) []byte {
 }
 
 // DecodeSend reads a send command's payload into m, verifying its own checksum.
-// Body and extension values share payload.
+// Body and extension values share payload; the slices of m are used again.
+// After an error m holds nothing to rely on.
 func DecodeSend(payload []byte, m *Message) error {
 	if len(payload) < 4 {
 		return corrupt("message cut short")
@@ -118,6 +124,10 @@ func DecodeSend(payload []byte, m *Message) error {
 
 // DecodeMessageAt reads the send command whose bytes begin src, as they are
 // read from the log at a message's id, and verifies its checksum.
+//
+// It proves the bytes, not the place: a body may hold what looks like a send
+// command. An id that came from outside is to be found among the commands of
+// its batch, or in the timeline or a queue, before it is read.
 func DecodeMessageAt(src []byte, m *Message) error {
 	c, err := NextCommand(src, 0)
 	if err != nil {
@@ -133,7 +143,8 @@ func DecodeMessageAt(src []byte, m *Message) error {
 type OffsetRange struct{ From, To Offset }
 
 // An Ack says that a group is finished with offsets of one queue. Ranges are
-// in order, disjoint and not empty.
+// in order, disjoint and not empty; they may touch. The encoder takes that for
+// granted, the decoder refuses anything else.
 type Ack struct {
 	Group  GroupNumber
 	Queue  QueueNumber
@@ -159,19 +170,19 @@ func AppendAck(dst []byte, a *Ack) []byte {
 // DecodeAck reads an ack command's payload.
 func DecodeAck(payload []byte, a *Ack) error {
 	r := reader{src: payload}
-	a.Group = GroupNumber(r.uvarintMax(1<<32 - 1))
-	a.Queue = QueueNumber(r.uvarintMax(1<<32 - 1))
+	a.Group = GroupNumber(r.uvarint32())
+	a.Queue = QueueNumber(r.uvarint32())
 	a.Ranges = a.Ranges[:0]
 	var last Offset
-	for i := range r.count(2) {
-		gap, n := r.uvarintMax(1<<62), r.uvarintMax(1<<62)
-		if n == 0 || (i > 0 && gap == 0) || uint64(last)+gap+n > 1<<62 {
+	for n := r.count(2); n > 0 && r.err == nil; n-- {
+		from := last + Offset(r.uvarint())
+		to := from + Offset(r.uvarint())
+		if from < last || to <= from { // the sums wrap around
 			r.fail("offset ranges out of order")
 			break
 		}
-		from := last + Offset(gap)
-		last = from + Offset(n)
-		a.Ranges = append(a.Ranges, OffsetRange{from, last})
+		a.Ranges = append(a.Ranges, OffsetRange{from, to})
+		last = to
 	}
 	return r.end()
 }
@@ -211,7 +222,7 @@ func AppendRelease(dst []byte, a *Release) []byte {
 		for _, e := range a.Entries {
 			dst = binary.AppendUvarint(dst, uint64(e.Offset))
 			dst = binary.AppendUvarint(dst, uint64(e.Attempt))
-			dst = binary.AppendUvarint(dst, uint64(e.Due))
+			dst = appendTime(dst, e.Due)
 		}
 		return dst
 	})
@@ -220,15 +231,15 @@ func AppendRelease(dst []byte, a *Release) []byte {
 // DecodeRelease reads a release command's payload.
 func DecodeRelease(payload []byte, a *Release) error {
 	r := reader{src: payload}
-	a.Group = GroupNumber(r.uvarintMax(1<<32 - 1))
-	a.Queue = QueueNumber(r.uvarintMax(1<<32 - 1))
+	a.Group = GroupNumber(r.uvarint32())
+	a.Queue = QueueNumber(r.uvarint32())
 	a.Reason = Reason(r.byte())
 	a.Entries = a.Entries[:0]
-	for range r.count(3) {
+	for n := r.count(3); n > 0 && r.err == nil; n-- {
 		a.Entries = append(a.Entries, Released{
-			Offset:  Offset(r.uvarintMax(1 << 62)),
-			Attempt: uint32(r.uvarintMax(1<<32 - 1)),
-			Due:     int64(r.uvarintMax(1 << 62)),
+			Offset:  Offset(r.uvarint()),
+			Attempt: r.uvarint32(),
+			Due:     r.time(),
 		})
 	}
 	return r.end()
@@ -253,14 +264,14 @@ func AppendCommit(dst []byte, c *Commit) []byte {
 // DecodeCommit reads a commit command's payload.
 func DecodeCommit(payload []byte) (c Commit, err error) {
 	r := reader{src: payload}
-	c.Group = GroupNumber(r.uvarintMax(1<<32 - 1))
-	c.Queue = QueueNumber(r.uvarintMax(1<<32 - 1))
-	c.Offset = Offset(r.uvarintMax(1 << 62))
+	c.Group = GroupNumber(r.uvarint32())
+	c.Queue = QueueNumber(r.uvarint32())
+	c.Offset = Offset(r.uvarint())
 	return c, r.end()
 }
 
 func appendKey(dst []byte, k Key) []byte {
-	dst = binary.AppendUvarint(dst, uint64(k.Due))
+	dst = appendTime(dst, k.Due)
 	dst = binary.AppendUvarint(dst, uint64(k.ID))
 	dst = append(dst, byte(k.Kind))
 	return binary.AppendUvarint(dst, uint64(k.Queue))
@@ -268,10 +279,10 @@ func appendKey(dst []byte, k Key) []byte {
 
 func (r *reader) key() Key {
 	return Key{
-		Due:   int64(r.uvarintMax(1<<63 - 1)),
+		Due:   r.time(),
 		ID:    ID(r.uvarint()),
 		Kind:  Kind(r.byte()),
-		Queue: QueueNumber(r.uvarintMax(1<<32 - 1)),
+		Queue: QueueNumber(r.uvarint32()),
 	}
 }
 
@@ -304,7 +315,7 @@ func AppendReschedule(dst []byte, c *Reschedule) []byte {
 		dst = binary.AppendUvarint(dst, uint64(c.Ref.Size))
 		dst = binary.LittleEndian.AppendUint32(dst, c.Ref.Tag)
 		dst = append(dst, c.Ref.Level)
-		return binary.AppendUvarint(dst, uint64(c.Due))
+		return appendTime(dst, c.Due)
 	})
 }
 
@@ -313,10 +324,10 @@ func DecodeReschedule(payload []byte) (c Reschedule, err error) {
 	r := reader{src: payload}
 	k := r.key()
 	c.Ref = Ref{Due: k.Due, ID: k.ID, Kind: k.Kind, Queue: k.Queue}
-	c.Ref.Size = uint32(r.uvarintMax(1<<32 - 1))
+	c.Ref.Size = r.uvarint32()
 	c.Ref.Tag = r.uint32()
 	c.Ref.Level = r.byte()
-	c.Due = int64(r.uvarintMax(1<<63 - 1))
+	c.Due = r.time()
 	return c, r.end()
 }
 

@@ -3,7 +3,8 @@ package record
 import "encoding/binary"
 
 // A Topic makes a topic, or changes the attributes of the one with its number.
-// Its queues are FirstQueue up to FirstQueue+Queues.
+// Its queues are FirstQueue up to FirstQueue+Queues, at most MaxQueues; the
+// proposer checks that, for a reader refuses more.
 type Topic struct {
 	Number     TopicNumber
 	FirstQueue QueueNumber
@@ -28,28 +29,12 @@ func (t *Topic) append(dst []byte) []byte {
 // DecodeTopic reads a topic command's payload.
 func DecodeTopic(payload []byte) (t Topic, err error) {
 	r := reader{src: payload}
-	t.Number = TopicNumber(r.uvarintMax(1<<32 - 1))
-	t.FirstQueue = QueueNumber(r.uvarintMax(1<<32 - 1))
-	t.Queues = uint32(r.uvarintMax(1 << 16))
+	t.Number = TopicNumber(r.uvarint32())
+	t.FirstQueue = QueueNumber(r.uvarint32())
+	t.Queues = uint32(r.uvarintMax(MaxQueues))
 	t.Name = string(r.bytes())
-	t.Attributes = r.pairs()
+	t.Attributes = r.pairs(nil)
 	return t, r.end()
-}
-
-func appendPairs(dst []byte, ps []Property) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(ps)))
-	for _, p := range ps {
-		dst = appendString(dst, p.Name)
-		dst = appendString(dst, p.Value)
-	}
-	return dst
-}
-
-func (r *reader) pairs() (ps []Property) {
-	for range r.count(2) {
-		ps = append(ps, Property{string(r.bytes()), string(r.bytes())})
-	}
-	return ps
 }
 
 // An EndTopic ends a topic's queue numbers. With Purge the topic lives on
@@ -64,33 +49,18 @@ type EndTopic struct {
 func AppendEndTopic(dst []byte, t *EndTopic) []byte {
 	return appendFrame(dst, CommandEndTopic, func(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(t.Number))
-		dst = append(dst, flag(t.Purge))
+		dst = appendFlag(dst, t.Purge)
 		return binary.AppendUvarint(dst, uint64(t.FirstQueue))
 	})
-}
-
-func flag(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // DecodeEndTopic reads an end-topic command's payload.
 func DecodeEndTopic(payload []byte) (t EndTopic, err error) {
 	r := reader{src: payload}
-	t.Number = TopicNumber(r.uvarintMax(1<<32 - 1))
+	t.Number = TopicNumber(r.uvarint32())
 	t.Purge = r.flag()
-	t.FirstQueue = QueueNumber(r.uvarintMax(1<<32 - 1))
+	t.FirstQueue = QueueNumber(r.uvarint32())
 	return t, r.end()
-}
-
-func (r *reader) flag() bool {
-	b := r.byte()
-	if b > 1 {
-		r.fail("flag neither 0 nor 1")
-	}
-	return b == 1
 }
 
 // A StartPolicy says where a new group begins in each queue.
@@ -121,7 +91,7 @@ func AppendGroup(dst []byte, g *Group) []byte {
 func (g *Group) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(g.Number))
 	dst = append(dst, byte(g.Start))
-	dst = binary.AppendUvarint(dst, uint64(g.StartTime))
+	dst = appendTime(dst, g.StartTime)
 	dst = appendString(dst, g.Name)
 	return appendPairs(dst, g.Attributes)
 }
@@ -129,11 +99,11 @@ func (g *Group) append(dst []byte) []byte {
 // DecodeGroup reads a group command's payload.
 func DecodeGroup(payload []byte) (g Group, err error) {
 	r := reader{src: payload}
-	g.Number = GroupNumber(r.uvarintMax(1<<32 - 1))
+	g.Number = GroupNumber(r.uvarint32())
 	g.Start = StartPolicy(r.byte())
-	g.StartTime = int64(r.uvarintMax(1<<63 - 1))
+	g.StartTime = r.time()
 	g.Name = string(r.bytes())
-	g.Attributes = r.pairs()
+	g.Attributes = r.pairs(nil)
 	return g, r.end()
 }
 
@@ -150,7 +120,7 @@ func AppendEndGroup(dst []byte, g *EndGroup) []byte {
 // DecodeEndGroup reads an end-group command's payload.
 func DecodeEndGroup(payload []byte) (g EndGroup, err error) {
 	r := reader{src: payload}
-	g.Number = GroupNumber(r.uvarintMax(1<<32 - 1))
+	g.Number = GroupNumber(r.uvarint32())
 	return g, r.end()
 }
 
@@ -183,14 +153,14 @@ type Pause struct {
 // AppendPause appends a pause command.
 func AppendPause(dst []byte, p *Pause) []byte {
 	return appendFrame(dst, CommandPause, func(dst []byte) []byte {
-		return append(binary.AppendUvarint(dst, uint64(p.Topic)), flag(p.Paused))
+		return appendFlag(binary.AppendUvarint(dst, uint64(p.Topic)), p.Paused)
 	})
 }
 
 // DecodePause reads a pause command's payload.
 func DecodePause(payload []byte) (p Pause, err error) {
 	r := reader{src: payload}
-	p.Topic = TopicNumber(r.uvarintMax(1<<32 - 1))
+	p.Topic = TopicNumber(r.uvarint32())
 	p.Paused = r.flag()
 	return p, r.end()
 }
@@ -201,14 +171,14 @@ type Trim struct{ Before int64 }
 // AppendTrim appends a trim command.
 func AppendTrim(dst []byte, t *Trim) []byte {
 	return appendFrame(dst, CommandTrim, func(dst []byte) []byte {
-		return binary.AppendUvarint(dst, uint64(t.Before))
+		return appendTime(dst, t.Before)
 	})
 }
 
 // DecodeTrim reads a trim command's payload.
 func DecodeTrim(payload []byte) (t Trim, err error) {
 	r := reader{src: payload}
-	t.Before = int64(r.uvarintMax(1<<63 - 1))
+	t.Before = r.time()
 	return t, r.end()
 }
 

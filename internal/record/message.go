@@ -30,18 +30,21 @@ type Message struct {
 }
 
 // An Extension is a numbered piece of a message that only some messages have.
+// Writers keep them in ascending order, each number once. What an extension
+// says may be ignored by a binary that does not know it; whatever may not be
+// ignored needs a new command.
 type Extension struct {
 	Number uint16
 	Value  []byte
 }
 
-// Numbers of extensions. Append, never renumber.
+// Numbers of extensions, with the form of their values. Append, never renumber.
 const (
-	ExtOrigin      uint16 = 1 // id of the first sending, for retries and dead letters
-	ExtAttempts    uint16 = 2 // how often it was delivered before this record
-	ExtIdempotency uint16 = 3 // 128-bit hash of the idempotency key
-	ExtName        uint16 = 4 // name chosen by the client
-	ExtBornHost    uint16 = 5 // address of the producer
+	ExtOrigin      uint16 = 1 // id of the first sending, for retries and dead letters; 8 bytes, little-endian
+	ExtAttempts    uint16 = 2 // how often it was delivered before this record; 4 bytes, little-endian
+	ExtIdempotency uint16 = 3 // 128-bit hash of the idempotency key; 16 bytes
+	ExtName        uint16 = 4 // name chosen by the client; UTF-8
+	ExtBornHost    uint16 = 5 // address of the producer; 4 or 16 bytes, then the port, 2 bytes, little-endian
 )
 
 // Flag bits of the encoded message: which optional parts follow.
@@ -75,11 +78,24 @@ func (m *Message) Check() error {
 	for i := range m.Properties {
 		n += len(m.Properties[i].Name) + len(m.Properties[i].Value)
 	}
+	if n > MaxHeader {
+		return fmt.Errorf("%w: key, tag and properties of %d bytes, limit %d", ErrTooLarge, n, MaxHeader)
+	}
+	return m.checkExtensions()
+}
+
+// checkExtensions counts apart from MaxHeader: they are the broker's own, and
+// must not make a message too large that its producer may send.
+func (m *Message) checkExtensions() error {
+	if len(m.Extensions) > MaxExtensions {
+		return fmt.Errorf("%w: %d extensions, limit %d", ErrTooLarge, len(m.Extensions), MaxExtensions)
+	}
+	n := 0
 	for i := range m.Extensions {
 		n += len(m.Extensions[i].Value)
 	}
-	if n > MaxHeader {
-		return fmt.Errorf("%w: key, tag and properties of %d bytes, limit %d", ErrTooLarge, n, MaxHeader)
+	if n > MaxExtensionBytes {
+		return fmt.Errorf("%w: extensions of %d bytes, limit %d", ErrTooLarge, n, MaxExtensionBytes)
 	}
 	return nil
 }
@@ -97,13 +113,15 @@ func TagHash(tag string) uint32 {
 	return max(h, 1)
 }
 
-// appendMessage appends the message's bytes, without its checksum.
+// appendMessage appends the message's bytes, without its checksum. Differences
+// of times wrap around, here and in decodeMessage alike, so that every time a
+// client can name survives.
 func appendMessage(dst []byte, m *Message) []byte {
 	at := len(dst)
 	dst = append(dst, 0)
 	var bits byte
 	dst = binary.AppendUvarint(dst, uint64(m.Queue))
-	dst = binary.AppendUvarint(dst, uint64(m.Stored))
+	dst = appendTime(dst, m.Stored)
 	if m.Born != m.Stored {
 		bits |= hasBorn
 		dst = binary.AppendVarint(dst, m.Born-m.Stored)
@@ -131,18 +149,14 @@ func appendMessage(dst []byte, m *Message) []byte {
 	}
 	if len(m.Properties) > 0 {
 		bits |= hasProperties
-		dst = binary.AppendUvarint(dst, uint64(len(m.Properties)))
-		for i := range m.Properties {
-			dst = appendString(dst, m.Properties[i].Name)
-			dst = appendString(dst, m.Properties[i].Value)
-		}
+		dst = appendPairs(dst, m.Properties)
 	}
 	if len(m.Extensions) > 0 {
 		bits |= hasExtensions
 		dst = binary.AppendUvarint(dst, uint64(len(m.Extensions)))
 		for i := range m.Extensions {
 			dst = binary.AppendUvarint(dst, uint64(m.Extensions[i].Number))
-			dst = appendString(dst, string(m.Extensions[i].Value))
+			dst = appendBytes(dst, m.Extensions[i].Value)
 		}
 	}
 	dst[at] = bits
@@ -150,12 +164,13 @@ func appendMessage(dst []byte, m *Message) []byte {
 }
 
 // decodeMessage reads what appendMessage wrote. Body and extension values
-// share src; the strings are copies.
+// share src; the strings are copies; the slices of m are used again.
 func decodeMessage(src []byte, m *Message) error {
 	r := reader{src: src}
 	bits := r.byte()
-	*m = Message{Queue: QueueNumber(r.uvarintMax(1<<32 - 1)), Properties: m.Properties[:0], Extensions: m.Extensions[:0]}
-	m.Stored = int64(r.uvarintMax(1<<63 - 1))
+	*m = Message{Properties: m.Properties[:0], Extensions: m.Extensions[:0]}
+	m.Queue = QueueNumber(r.uvarint32())
+	m.Stored = r.time()
 	m.Born = m.Stored
 	if bits&hasBorn != 0 {
 		m.Born = m.Stored + r.varint()
@@ -167,8 +182,8 @@ func decodeMessage(src []byte, m *Message) error {
 		m.Level = r.byte()
 	}
 	if bits&hasFlags != 0 {
-		m.Flags = uint32(r.uvarintMax(1<<32 - 1))
-		m.SysFlags = uint32(r.uvarintMax(1<<32 - 1))
+		m.Flags = r.uvarint32()
+		m.SysFlags = r.uvarint32()
 	}
 	if bits&hasKey != 0 {
 		m.Key = string(r.bytes())
@@ -177,12 +192,10 @@ func decodeMessage(src []byte, m *Message) error {
 		m.Tag = string(r.bytes())
 	}
 	if bits&hasProperties != 0 {
-		for range r.count(2) {
-			m.Properties = append(m.Properties, Property{string(r.bytes()), string(r.bytes())})
-		}
+		m.Properties = r.pairs(m.Properties)
 	}
 	if bits&hasExtensions != 0 {
-		for range r.count(2) {
+		for n := r.count(2); n > 0 && r.err == nil; n-- {
 			m.Extensions = append(m.Extensions, Extension{uint16(r.uvarintMax(1<<16 - 1)), r.bytes()})
 		}
 	}

@@ -2,9 +2,35 @@ package record
 
 import "encoding/binary"
 
+func appendBytes(dst, b []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(b)))
+	return append(dst, b...)
+}
+
 func appendString(dst []byte, s string) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(s)))
 	return append(dst, s...)
+}
+
+func appendPairs(dst []byte, ps []Property) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(ps)))
+	for i := range ps {
+		dst = appendString(dst, ps[i].Name)
+		dst = appendString(dst, ps[i].Value)
+	}
+	return dst
+}
+
+// appendTime appends Unix milliseconds. A time before 1970 takes ten bytes and
+// is nobody's wish, but whatever an encoder takes, a decoder must give back: a
+// command that cannot be read again closes the log for ever.
+func appendTime(dst []byte, ms int64) []byte { return binary.AppendUvarint(dst, uint64(ms)) }
+
+func appendFlag(dst []byte, b bool) []byte {
+	if b {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
 }
 
 // A reader consumes bytes that nobody vouches for. The first thing that cannot
@@ -44,6 +70,10 @@ func (r *reader) uvarintMax(limit uint64) uint64 {
 
 func (r *reader) uvarint() uint64 { return r.uvarintMax(1<<64 - 1) }
 
+func (r *reader) uvarint32() uint32 { return uint32(r.uvarintMax(1<<32 - 1)) }
+
+func (r *reader) time() int64 { return int64(r.uvarint()) }
+
 func (r *reader) varint() int64 {
 	v, n := binary.Varint(r.src)
 	if n <= 0 {
@@ -64,6 +94,14 @@ func (r *reader) uint32() uint32 {
 	return v
 }
 
+func (r *reader) flag() bool {
+	b := r.byte()
+	if b > 1 {
+		r.fail("flag neither 0 nor 1")
+	}
+	return b == 1
+}
+
 // bytes reads a length and as many bytes, which share the source.
 func (r *reader) bytes() []byte {
 	n := r.uvarint()
@@ -77,7 +115,8 @@ func (r *reader) bytes() []byte {
 }
 
 // count reads how many items follow, each of at least size bytes, so that a
-// forged count cannot ask for more work than there are bytes.
+// forged count cannot ask for more work than there are bytes. Callers stop at
+// the first item that fails.
 func (r *reader) count(size int) int {
 	n := r.uvarint()
 	if n > uint64(len(r.src)/size) {
@@ -87,8 +126,18 @@ func (r *reader) count(size int) int {
 	return int(n)
 }
 
+// pairs reads what appendPairs wrote and appends it to ps; the strings are
+// copies.
+func (r *reader) pairs(ps []Property) []Property {
+	for n := r.count(2); n > 0 && r.err == nil; n-- {
+		ps = append(ps, Property{string(r.bytes()), string(r.bytes())})
+	}
+	return ps
+}
+
+// rest reads whatever is left, which shares the source but not its capacity.
 func (r *reader) rest() []byte {
-	b := r.src
+	b := r.src[:len(r.src):len(r.src)]
 	r.src = nil
 	return b
 }

@@ -20,7 +20,9 @@ type ID uint64
 // String gives the 16 hexadecimal digits that users see.
 func (id ID) String() string { return fmt.Sprintf("%016x", uint64(id)) }
 
-// ParseID reads what [ID.String] wrote.
+// ParseID reads what [ID.String] wrote, in either case of letters. Its answer
+// says what a user meant, not that a message stands there: see
+// [DecodeMessageAt].
 func ParseID(s string) (ID, error) {
 	if len(s) != 16 {
 		return 0, fmt.Errorf("message id %q: want 16 hexadecimal digits", s)
@@ -57,7 +59,7 @@ const (
 	KindRetry   Kind = 3 // a redelivery to one group
 )
 
-// A Ref is what the timeline holds of a waiting message.
+// A Ref is what the timeline holds of a waiting message: 32 bytes in memory.
 type Ref struct {
 	Due   int64       // Unix ms, rounded up
 	ID    ID          // where its send command stands in the log
@@ -103,14 +105,24 @@ func less(b bool) int {
 	return 1
 }
 
-// Limits of one message. They are the broker's promise to its own formats; the
-// doors may be stricter.
+// Limits of what is written. They are the broker's promise to its own formats;
+// the doors may be stricter. Those of a message are looked at when it is sent
+// ([Message.Check]) and never when it is read, so that raising one later needs
+// no new format.
 const (
-	MaxBody       = 4 << 20  // bytes of body
-	MaxProperties = 128      // user properties
-	MaxHeader     = 32 << 10 // bytes of key, tag and properties together
-	MaxBatch      = 8 << 20  // bytes of one batch's replicated part
-	MaxCommands   = 1 << 20  // commands in one batch
+	MaxBody           = 4 << 20  // bytes of body
+	MaxProperties     = 128      // user properties
+	MaxHeader         = 32 << 10 // bytes of key, tag and properties together
+	MaxExtensions     = 64       // extensions
+	MaxExtensionBytes = 16 << 10 // bytes of all extension values together
+)
+
+// Limits of the frames. MaxBatch and MaxQueues hold for readers too: raising
+// one is a new format version.
+const (
+	MaxBatch    = 8 << 20 // bytes of one batch's replicated part
+	MaxCommands = 1 << 20 // commands in one batch; the proposer counts
+	MaxQueues   = 1 << 16 // queues of one topic
 )
 
 // Classes of error. Callers test with errors.Is; the text names the instance.
