@@ -78,7 +78,7 @@ func unexplainedDependencies(r *Repo) []Violation {
 }
 
 var (
-	fence      = regexp.MustCompile("(?ms)^\\s*(```|~~~).*?^\\s*(```|~~~)\\s*$")
+	fence      = regexp.MustCompile("(?ms)^[ \t]*(?:```|~~~).*?\n[ \t]*(?:```|~~~)[ \t]*$")
 	codeSpan   = regexp.MustCompile("`[^`\n]*`")
 	inlineLink = regexp.MustCompile(`\]\(<?([^()\s>]+)>?[^()]*\)`)
 	linkTarget = regexp.MustCompile(`(?m)^ {0,3}\[[^\]^][^\]]*\]:\s*(\S+)`)

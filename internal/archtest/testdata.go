@@ -12,11 +12,12 @@ import (
 // string literals: a file's name with or without its extension, its path, a pattern that matches it, or a directory
 // above it. A bare "testdata" counts where a whole directory is read, and a fuzz corpus belongs to its target.
 func unusedTestdata(r *Repo) []Violation {
-	known := map[string]mentions{}
+	known := map[string]*mentions{}
 	for _, s := range r.sources {
-		m := known[s.dir]
-		m.read(s.file)
-		known[s.dir] = m
+		if known[s.dir] == nil {
+			known[s.dir] = &mentions{}
+		}
+		known[s.dir].read(s.file)
 	}
 	var found []Violation
 	for _, name := range r.paths {
@@ -82,9 +83,9 @@ func readsDir(call *ast.CallExpr) bool {
 }
 
 // cover reports whether a file, named from its testdata directory, is spoken of.
-func (m mentions) cover(file string) bool {
-	if m.whole {
-		return true
+func (m *mentions) cover(file string) bool {
+	if m == nil || m.whole {
+		return m != nil
 	}
 	for _, target := range m.targets {
 		if strings.HasPrefix(file, "fuzz/"+target+"/") {
