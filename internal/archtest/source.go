@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
+	"go/types"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -106,7 +108,7 @@ func skippedTests(r *Repo) []Violation {
 			continue
 		}
 		ast.PreorderStack(s.file, nil, func(n ast.Node, above []ast.Node) bool {
-			if call, ok := n.(*ast.CallExpr); ok && isSkip(call) && !underShort(above) {
+			if call, ok := n.(*ast.CallExpr); ok && isSkip(call, above) && !underShort(above) {
 				text := "a test may skip itself only under testing.Short()"
 				found = append(found, Violation{Path: s.path, Line: r.line(call.Pos()), Text: text})
 			}
@@ -116,21 +118,37 @@ func skippedTests(r *Repo) []Violation {
 	return found
 }
 
-func isSkip(call *ast.CallExpr) bool {
+// isSkip reports whether a call, inside the nodes above it, skips a test. Property tests have a T of their own, whose
+// Skip only turns down one random step.
+func isSkip(call *ast.CallExpr, above []ast.Node) bool {
 	sel, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok {
+	if !ok || sel.Sel.Name != "Skip" && sel.Sel.Name != "Skipf" && sel.Sel.Name != "SkipNow" {
 		return false
 	}
 	recv, ok := sel.X.(*ast.Ident)
-	if !ok {
-		return false
+	return ok && ofTesting(recv.Name, above)
+}
+
+// ofTesting reports whether the innermost function with a parameter of that name takes it from package testing.
+func ofTesting(param string, above []ast.Node) bool {
+	for _, n := range slices.Backward(above) {
+		var kind *ast.FuncType
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			kind = n.Type
+		case *ast.FuncLit:
+			kind = n.Type
+		default:
+			continue
+		}
+		for _, field := range kind.Params.List {
+			named := func(id *ast.Ident) bool { return id.Name == param }
+			if slices.ContainsFunc(field.Names, named) {
+				return strings.HasPrefix(strings.TrimPrefix(types.ExprString(field.Type), "*"), "testing.")
+			}
+		}
 	}
-	switch sel.Sel.Name {
-	case "Skip", "Skipf", "SkipNow":
-		return recv.Name == "t" || recv.Name == "b" || recv.Name == "f" || recv.Name == "tb"
-	default:
-		return false
-	}
+	return false
 }
 
 // underShort reports whether one of the nodes is an if that asks testing.Short.
