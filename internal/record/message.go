@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 )
 
 // A Property is one user property, in the order in which it was sent.
@@ -102,8 +103,10 @@ func (m *Message) checkExtensions() error {
 
 // TagHash is the hash by which a tag filter looks at a queue entry before it
 // reads the message; the message's tag decides. FNV-1a, 32 bits; 0 is no tag.
-func TagHash(tag string) uint32 {
-	if tag == "" {
+func TagHash(tag string) uint32 { return tagHash(tag) }
+
+func tagHash[T string | []byte](tag T) uint32 {
+	if len(tag) == 0 {
 		return 0
 	}
 	h := uint32(2166136261)
@@ -195,7 +198,9 @@ func decodeMessage(src []byte, m *Message) error {
 		m.Properties = r.pairs(m.Properties)
 	}
 	if bits&hasExtensions != 0 {
-		for n := r.count(2); n > 0 && r.err == nil; n-- {
+		n := r.count(2)
+		m.Extensions = slices.Grow(m.Extensions, n)
+		for ; n > 0 && r.err == nil; n-- {
 			m.Extensions = append(m.Extensions, Extension{uint16(r.uvarintMax(1<<16 - 1)), r.bytes()})
 		}
 	}

@@ -1,0 +1,110 @@
+package timeline
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/duemq/duemq/internal/index"
+	"github.com/duemq/duemq/internal/record"
+)
+
+// SpaceOutcomes is the index's space of outcomes: key (id, kind, queue), value
+// state, due or time, and position. See docs/formats/index.md.
+const SpaceOutcomes index.Space = 'o'
+
+// A State is what became of a reference that did not simply wait and leave.
+type State uint8
+
+// The states of an outcome. Append, never renumber.
+const (
+	Moved     State = 1 // it waits, or waited, for another due than it was sent with
+	Cancelled State = 2
+)
+
+// An Outcome is remembered for a reference that was moved or cancelled.
+type Outcome struct {
+	State State
+	Level uint8     // the delay level it waits under since, 0 for any other time
+	Due   int64     // Moved: its due now. Cancelled: the due it had
+	At    record.ID // position of the batch that decided
+	Stamp int64     // Cancelled: when, Unix ms
+}
+
+// A name is what a reference is called whatever its due becomes.
+type name struct {
+	id    record.ID
+	kind  record.Kind
+	queue record.QueueNumber
+}
+
+func nameOf(r record.Ref) name { return name{r.ID, r.Kind, r.Queue} }
+
+func (n name) compare(m name) int {
+	a, b := n.bytes(), m.bytes()
+	return bytes.Compare(a[:], b[:])
+}
+
+func (n name) bytes() [13]byte {
+	var b [13]byte
+	binary.BigEndian.PutUint64(b[:], uint64(n.id))
+	b[8] = byte(n.kind)
+	binary.BigEndian.PutUint32(b[9:], uint32(n.queue))
+	return b
+}
+
+// outcomes are kept in memory since the last cut and in the index before it.
+type outcomes struct {
+	src    Source
+	live   map[name]Outcome
+	frozen map[name]Outcome
+}
+
+func newOutcomes(src Source) *outcomes {
+	return &outcomes{src: src, live: make(map[name]Outcome)}
+}
+
+func (o *outcomes) set(n name, out Outcome) { o.live[n] = out }
+
+// get may be called by several readers at once while nobody writes.
+func (o *outcomes) get(n name) (Outcome, bool, error) {
+	if out, ok := o.live[n]; ok {
+		return out, true, nil
+	}
+	if out, ok := o.frozen[n]; ok {
+		return out, true, nil
+	}
+	key := n.bytes()
+	v, ok, err := o.src.Get(nil, SpaceOutcomes, key[:])
+	if err != nil || !ok {
+		return Outcome{}, false, err
+	}
+	out, err := decodeOutcome(v)
+	return out, err == nil, err
+}
+
+func appendOutcome(dst []byte, o Outcome) []byte {
+	dst = append(dst, byte(o.State), o.Level)
+	dst = binary.AppendUvarint(dst, uint64(o.Due))
+	dst = binary.AppendUvarint(dst, uint64(o.At))
+	return binary.AppendUvarint(dst, uint64(o.Stamp))
+}
+
+func decodeOutcome(src []byte) (Outcome, error) {
+	bad := fmt.Errorf("%w: outcome %x in the index", record.ErrCorrupt, src)
+	if len(src) < 5 || src[1] > Levels {
+		return Outcome{}, bad
+	}
+	o := Outcome{State: State(src[0]), Level: src[1]}
+	src = src[2:]
+	var v [3]uint64
+	for i := range v {
+		x, n := binary.Uvarint(src)
+		if n <= 0 {
+			return Outcome{}, bad
+		}
+		v[i], src = x, src[n:]
+	}
+	o.Due, o.At, o.Stamp = int64(v[0]), record.ID(v[1]), int64(v[2])
+	return o, nil
+}
