@@ -36,9 +36,10 @@ fmt: $(TOOLS) ## format all Go files
 
 ##@ Stages of make test (budgets are in .ci/stages.sh)
 
-setup: $(TOOLS) ## what the machine lacks, and the tools into .bin/
+setup: ## what the machine lacks, and the tools into .bin/
 	@.ci/setup.sh
 	go mod download
+	@$(MAKE) --no-print-directory tools
 
 fmt-check: $(TOOLS) ## is everything formatted?
 	$(LINT) fmt --diff
@@ -56,7 +57,7 @@ unit: ## all tests with the race detector
 	cd tools && go test ./...
 
 fuzz: ## every fuzz target for FUZZTIME seconds, 4 minutes in all
-	.ci/fuzz.sh $(FUZZTIME) 240
+	@.ci/fuzz.sh $(FUZZTIME) 240
 
 crash-kill: ## kill -9 the server N times under load
 	go test ./test/crash -run '^TestKill$$' -timeout 0 -cycles=$(N)
