@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // CommandType says what a command does. Append, never renumber: the payload of
@@ -167,14 +168,15 @@ func AppendAck(dst []byte, a *Ack) []byte {
 	})
 }
 
-// DecodeAck reads an ack command's payload.
+// DecodeAck reads an ack command's payload into a, whose slice is used again.
 func DecodeAck(payload []byte, a *Ack) error {
 	r := reader{src: payload}
 	a.Group = GroupNumber(r.uvarint32())
 	a.Queue = QueueNumber(r.uvarint32())
-	a.Ranges = a.Ranges[:0]
+	n := r.count(2)
+	a.Ranges = slices.Grow(a.Ranges[:0], n)
 	var last Offset
-	for n := r.count(2); n > 0 && r.err == nil; n-- {
+	for ; n > 0 && r.err == nil; n-- {
 		from := last + Offset(r.uvarint())
 		to := from + Offset(r.uvarint())
 		if from < last || to <= from { // the sums wrap around
@@ -228,14 +230,16 @@ func AppendRelease(dst []byte, a *Release) []byte {
 	})
 }
 
-// DecodeRelease reads a release command's payload.
+// DecodeRelease reads a release command's payload into a, whose slice is used
+// again.
 func DecodeRelease(payload []byte, a *Release) error {
 	r := reader{src: payload}
 	a.Group = GroupNumber(r.uvarint32())
 	a.Queue = QueueNumber(r.uvarint32())
 	a.Reason = Reason(r.byte())
-	a.Entries = a.Entries[:0]
-	for n := r.count(3); n > 0 && r.err == nil; n-- {
+	n := r.count(3)
+	a.Entries = slices.Grow(a.Entries[:0], n)
+	for ; n > 0 && r.err == nil; n-- {
 		a.Entries = append(a.Entries, Released{
 			Offset:  Offset(r.uvarint()),
 			Attempt: r.uvarint32(),
@@ -286,18 +290,26 @@ func (r *reader) key() Key {
 	}
 }
 
-// A Cancel takes the waiting reference with this key away.
-type Cancel struct{ Key Key }
+// A Cancel takes a waiting reference away. Key and Level are those that the
+// message was sent with; apply knows whether it was moved since. A due of 0
+// stands for a message that was due by its own stamp.
+type Cancel struct {
+	Key   Key
+	Level uint8
+}
 
 // AppendCancel appends a cancel command.
 func AppendCancel(dst []byte, c *Cancel) []byte {
-	return appendFrame(dst, CommandCancel, func(dst []byte) []byte { return appendKey(dst, c.Key) })
+	return appendFrame(dst, CommandCancel, func(dst []byte) []byte {
+		return append(appendKey(dst, c.Key), c.Level)
+	})
 }
 
 // DecodeCancel reads a cancel command's payload.
 func DecodeCancel(payload []byte) (c Cancel, err error) {
 	r := reader{src: payload}
 	c.Key = r.key()
+	c.Level = r.byte()
 	return c, r.end()
 }
 
