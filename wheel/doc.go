@@ -12,17 +12,18 @@
 // slot 0. A task that is to wait 5 s goes to slot (0 + 5) mod 8 = 5, to the end
 // of the list there, and nobody thinks of it until the pointer arrives:
 //
-//	           slot 0  <── pointer, now
-//	       .-'''''''''-.
-//	    7 /             \ 1
-//	     /               \
-//	  6 |    one tick     | 2
-//	     \   is 1 s      /
-//	    5 \             / 3
-//	    │  '-.........-'
-//	    │      slot 4
-//	    │
-//	    └── [task, due in 5 s]
+//	           pointer, now
+//	                │
+//	                ▼
+//	                0
+//	           7         1
+//
+//	        6               2      8 slots,
+//	                               1 s from each to the next
+//	           5         3
+//	           ▲    4
+//	           │
+//	[ task, due in 5 s ]
 //
 // To add is to append to a list, to cancel is to unlink from one: O(1), however
 // many tasks wait. The wheel does not know which of two tasks in different
@@ -70,9 +71,10 @@
 // one; the later one can then be reached first, and equal times lose the order
 // of their addition.
 //
-// Here, as in the Linux kernel's first wheel, rings are aligned to the bits of
-// the tick number: the level is that of the highest group of bits in which the
-// due tick and the pointer differ. The slots of a ring that lie before the
+// Here, as in Tokio's timer, rings are aligned to the bits of the tick number:
+// the level is that of the highest group of bits in which the due tick and the
+// pointer differ. (The Linux kernel's wheel of before 2016 was in between: slots
+// aligned, but the level chosen by the distance, and so without the order.) The slots of a ring that lie before the
 // pointer's own, and that one, are always empty, and the tasks of a slot fall
 // down at the moment when it would become wrong to add to it. Much follows:
 //

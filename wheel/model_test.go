@@ -314,11 +314,11 @@ func (d *duel) check(t *rapid.T) {
 // startTimes are where a wheel's arithmetic could go wrong.
 var startTimes = []int64{0, -1, -1000, 123456, 1_790_000_000_000, math.MaxInt64 - 5000}
 
-func duelProperty(make func(t *rapid.T, tick, start int64) (ring[int], int64)) func(*rapid.T) {
+func duelProperty(build func(t *rapid.T, tick, start int64) (ring[int], int64)) func(*rapid.T) {
 	return func(t *rapid.T) {
 		tick := rapid.SampledFrom([]int64{1, 3, 10, 1000}).Draw(t, "tick")
 		start := rapid.SampledFrom(startTimes).Draw(t, "start")
-		w, span := make(t, tick, start)
+		w, span := build(t, tick, start)
 		d := &duel{t: t, wheel: w, model: newModel(tick, start), span: span}
 		t.Repeat(d.actions())
 	}
