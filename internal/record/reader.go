@@ -1,6 +1,9 @@
 package record
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 func appendBytes(dst, b []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(b)))
@@ -115,8 +118,8 @@ func (r *reader) bytes() []byte {
 }
 
 // count reads how many items follow, each of at least size bytes, so that a
-// forged count cannot ask for more work than there are bytes. Callers stop at
-// the first item that fails.
+// forged count cannot ask for more work or memory than a small multiple of the
+// bytes. Callers make room for all at once and stop at the first that fails.
 func (r *reader) count(size int) int {
 	n := r.uvarint()
 	if n > uint64(len(r.src)/size) {
@@ -129,7 +132,9 @@ func (r *reader) count(size int) int {
 // pairs reads what appendPairs wrote and appends it to ps; the strings are
 // copies.
 func (r *reader) pairs(ps []Property) []Property {
-	for n := r.count(2); n > 0 && r.err == nil; n-- {
+	n := r.count(2)
+	ps = slices.Grow(ps, n)
+	for ; n > 0 && r.err == nil; n-- {
 		ps = append(ps, Property{string(r.bytes()), string(r.bytes())})
 	}
 	return ps
