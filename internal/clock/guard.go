@@ -304,8 +304,8 @@ func (g *Guard) tell(r Reading, now int64, e Event, step int64) Observation {
 // be observed at the latest: a second when nothing is wrong, and less when
 // something will be confirmed or passed before.
 func (g *Guard) NextLook(r Reading) time.Duration {
-	if !g.pending {
-		return lookEvery
+	if !g.pending || g.doubt == DoubtBefore2020 {
+		return lookEvery // nothing will come about by waiting
 	}
 	hold := g.o.StepConfirm
 	if g.suspect && g.doubt != DoubtStep {
