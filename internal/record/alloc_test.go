@@ -78,8 +78,9 @@ func TestBatchAllocatesNothingWhenWarm(t *testing.T) {
 			case record.CommandCommit:
 				_, err := record.DecodeCommit(c.Payload)
 				return err
+			default:
+				return nil
 			}
-			return nil
 		}))
 	})
 	if failed != nil || !equal(ack, gotAck) || !equal(release, gotRelease) {

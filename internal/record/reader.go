@@ -142,7 +142,7 @@ func (r *reader) pairs(ps []Property) []Property {
 
 // rest reads whatever is left, which shares the source but not its capacity.
 func (r *reader) rest() []byte {
-	b := r.src[:len(r.src):len(r.src)]
+	b := slices.Clip(r.src)
 	r.src = nil
 	return b
 }

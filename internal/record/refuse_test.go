@@ -349,7 +349,12 @@ func TestNextCommandRefuses(t *testing.T) {
 		}
 	}
 	for _, src := range [][]byte{
-		{0, 0}, {0, 1, 1}, {1}, {1, 1}, {1, 0x80}, append([]byte{1}, uvarint(u64)...), append([]byte{1}, uvarint(1<<63)...),
+		{0, 0},
+		{0, 1, 1},
+		{1},
+		{1, 1},
+		{1, 0x80},
+		append([]byte{1}, uvarint(u64)...), append([]byte{1}, uvarint(1<<63)...),
 		{1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0},
 	} {
 		if c, err := record.NextCommand(src, 0); !errors.Is(err, record.ErrCorrupt) {
