@@ -3,8 +3,8 @@ package wheel
 import "time"
 
 // A Clock is how a [Runner] reads the time and sleeps. Package time is one, and
-// the default. Its Now should carry a monotonic reading, as time.Now does; a
-// clock that steps back delays tasks and fires none twice. Its methods are
+// the default. Its Now should carry a monotonic reading, as time.Now does: while
+// a clock that stepped back catches up, no callback starts. Its methods are
 // called by several goroutines.
 type Clock interface {
 	// Now returns the current time.

@@ -219,12 +219,11 @@ func (r *Runner) wake() {
 	r.stats.Wakeups++
 	r.armed = false
 	launch := func(_ int64, f func()) {
-		r.startedLocked()
 		r.stats.Running++
 		r.done.Add(1)
 		go r.work(f)
 	}
-	if r.wheel.AdvanceLimit(r.now(), r.workers-r.stats.Running, launch) == 0 {
+	if r.advanceLocked(r.workers-r.stats.Running, launch) == 0 {
 		r.stats.Fruitless++
 	}
 	r.armLocked()
@@ -261,10 +260,7 @@ func (r *Runner) take() (f func()) {
 	if r.stopped {
 		return nil
 	}
-	r.wheel.AdvanceLimit(r.now(), 1, func(_ int64, due func()) {
-		r.startedLocked()
-		f = due
-	})
+	r.advanceLocked(1, func(_ int64, due func()) { f = due })
 	if f != nil && r.armed {
 		r.armLocked() // the timer may have been armed for f
 	}
@@ -281,7 +277,18 @@ func (r *Runner) free() {
 	}
 }
 
-func (r *Runner) startedLocked() { r.stats.Started++ }
+// advanceLocked hands at most limit due callbacks to fire. To a wheel, what is
+// due at or before its pointer is due now; while a clock that stepped back is
+// behind the pointer, that would be early.
+func (r *Runner) advanceLocked(limit int, fire func(due int64, f func())) (fired int) {
+	now := r.now()
+	if now < r.wheel.Now() {
+		return 0
+	}
+	fired = r.wheel.AdvanceLimit(now, limit, fire)
+	r.stats.Started += uint64(fired)
+	return fired
+}
 
 // armLocked sets the timer to the earliest task, if a worker is free for it. If
 // none is, the next one that becomes free looks for itself.
