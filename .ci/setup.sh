@@ -22,8 +22,9 @@ done <<<"$needs"
 if ((${#missing[@]} == 0)); then
 	echo "setup: nothing is missing"
 elif [[ $(id -u) -eq 0 ]] && command -v apt-get >/dev/null; then
+	echo "setup: installing ${missing[*]}"
 	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 else
 	echo "setup: some stages need packages that only root can install: ${missing[*]}" >&2
 fi
