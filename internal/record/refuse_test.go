@@ -390,7 +390,9 @@ func TestDecodeMessageAt(t *testing.T) {
 		t.Errorf("DecodeMessageAt = %+v, %v; want %+v", got, err, want)
 	}
 	trim := record.AppendTrim(nil, &record.Trim{Before: 1})
-	for _, src := range [][]byte{nil, trim, src[1:], src[:20]} {
+	ack := bytes.Clone(src) // a good message in a command of another type
+	ack[0] = byte(record.CommandAck)
+	for _, src := range [][]byte{nil, trim, ack, src[1:], src[:20]} {
 		if err := record.DecodeMessageAt(src, &got); !errors.Is(err, record.ErrCorrupt) {
 			t.Errorf("DecodeMessageAt(% x...) = %v, want ErrCorrupt", src[:min(8, len(src))], err)
 		}

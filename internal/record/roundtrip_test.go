@@ -192,9 +192,14 @@ func TestSharedSlicesAreClipped(t *testing.T) {
 		t.Fatalf("DecodeBatch: %v", err)
 	}
 	var got record.Message
-	if err := record.DecodeMessageAt(b.Data, &got); err != nil {
-		t.Fatalf("DecodeMessageAt: %v", err)
+	c, err := record.NextCommand(b.Data, 0)
+	if err != nil {
+		t.Fatalf("NextCommand: %v", err)
 	}
+	if err := record.DecodeSend(b.Data[c.Size-len(c.Payload):c.Size], &got); err != nil {
+		t.Fatalf("DecodeSend: %v", err)
+	}
+	_ = append(c.Payload, "XXXX"...)
 	_ = append(b.Extensions, "XXXX"...)
 	_ = append(b.Data, "XXXX"...)
 	_ = append(got.Body, "XXXX"...)
@@ -215,6 +220,8 @@ func TestCommandsInOrder(t *testing.T) {
 			want = append(want, place{at, len(data) - at})
 		}
 	}
+	want = append(want, place{len(data), 3}, place{len(data) + 3, 2})
+	data = append(data, byte(record.CommandEndGroup), 1, 3, 99, 0) // lengths of one byte
 	var got []place
 	err := record.Commands(data, func(c record.Command) error {
 		got = append(got, place{c.Offset, c.Size})
