@@ -75,8 +75,15 @@ func Commands(data []byte, fn func(Command) error) error {
 	return nil
 }
 
-// appendFrame appends a command whose payload fill appends. The length takes
-// four bytes, always, so that nothing is encoded twice or moved.
+// appendFrame appends a command whose payload fill appends:
+//
+//	 0      1        5
+//	+------+--------+---------+
+//	| type | length | payload |
+//	+------+--------+---------+
+//
+// The length takes four bytes, always, so that nothing is encoded twice or
+// moved.
 func appendFrame(dst []byte, t CommandType, fill func([]byte) []byte) []byte {
 	dst = append(dst, byte(t), 0, 0, 0, 0)
 	at := len(dst)

@@ -142,6 +142,19 @@ func undump(text string) ([]byte, error) {
 	return src, nil
 }
 
+// The page names what the golden files hold.
+func TestPageNamesEveryCommand(t *testing.T) {
+	page, err := os.ReadFile("../../docs/formats/record.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range codecs() {
+		if heading := fmt.Sprintf("\n### %d %s\n", c.typ, c.name); !bytes.Contains(page, []byte(heading)) {
+			t.Errorf("docs/formats/record.md has no heading %q", strings.TrimSpace(heading))
+		}
+	}
+}
+
 // head is the frame before every command's payload.
 func head(c codec) []field {
 	return []field{{1, fmt.Sprintf("type: %d, %s", c.typ, c.name)}, {4, "length of the payload, uvarint of four bytes"}}
