@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/duemq/duemq/internal/index"
@@ -61,14 +62,16 @@ func (s *Set) Touch(q *Queue) {
 	}
 }
 
-// Each gives the small state of every queue that changed, for [Set.Restore].
-func (f *Frozen) Each(fn func(n record.QueueNumber, state []byte) error) error {
-	for _, s := range f.state {
-		if err := fn(s.queue, s.value); err != nil {
-			return err
+// States gives the small state of every queue that changed, in the order of
+// their numbers, for [Set.Restore].
+func (f *Frozen) States() iter.Seq2[record.QueueNumber, []byte] {
+	return func(yield func(record.QueueNumber, []byte) bool) {
+		for _, s := range f.state {
+			if !yield(s.queue, s.value) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // Write adds the entries and their directory to the cut.

@@ -27,7 +27,7 @@ type Queue struct {
 	next        record.Offset // the next entry's offset
 	lastVisible int64
 	parts       []part   // in the index, oldest first
-	frozen      []Entry  // being written to the index
+	frozen      segments // being written to the index
 	live        segments // since the last freeze
 	liveFrom    record.Offset
 	frozenFrom  record.Offset

@@ -17,7 +17,9 @@ const (
 )
 
 // Locate finds how a reference waits now, if it was moved, and what is known
-// of it. r carries the due and the level that the message was sent with.
+// of it. r carries the due and the level that the message was sent with, a due
+// of 0 if it was due by its own stamp and so did not wait, unless it joined a
+// backlog.
 // Several readers may ask at once while nobody writes.
 func (t *Timeline) Locate(r record.Ref) (record.Ref, Verdict, error) {
 	added := r.ID

@@ -36,9 +36,11 @@ func (t *Timeline) Freeze(stamp int64) *Frozen {
 // State is the timeline's small state as of the freeze, for [Restore].
 func (f *Frozen) State() []byte { return f.state }
 
-// Head is the popped key as of the freeze: once the cut is durable, references
-// up to it are garbage in the index.
-func (f *Frozen) Head() record.Key { return f.popped }
+// Excise removes from the index what had been delivered by the freeze. The cut
+// is durable, so that this is mere garbage: readers begin behind it.
+func (f *Frozen) Excise(x *index.Index) error {
+	return x.Excise(SpaceRefs, nil, appendRefKey(nil, f.popped))
+}
 
 // Write adds the generation's references and outcomes to the cut, in order.
 func (f *Frozen) Write(c *index.Cut) error {

@@ -27,8 +27,12 @@ type generation struct {
 }
 
 func newGeneration(stamp int64) *generation {
+	w, err := wheel.NewHierarchical[uint32](wheel.Config{Tick: 1}, stamp)
+	if err != nil {
+		panic(err) // the shape is a constant
+	}
 	g := &generation{
-		wheel: wheel.NewTimeline(stamp),
+		wheel: w,
 		now:   stamp,
 		dead:  make(map[record.Key]struct{}),
 	}

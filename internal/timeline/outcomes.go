@@ -53,6 +53,17 @@ func (n name) bytes() [13]byte {
 	return b
 }
 
+func decodeName(key []byte) (name, error) {
+	if len(key) != 13 {
+		return name{}, fmt.Errorf("%w: outcome key %x in the index", record.ErrCorrupt, key)
+	}
+	return name{
+		id:    record.ID(binary.BigEndian.Uint64(key)),
+		kind:  record.Kind(key[8]),
+		queue: record.QueueNumber(binary.BigEndian.Uint32(key[9:])),
+	}, nil
+}
+
 // outcomes are kept in memory since the last cut and in the index before it.
 type outcomes struct {
 	src    Source

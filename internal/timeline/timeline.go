@@ -60,6 +60,7 @@ type Timeline struct {
 
 	waiting int64
 	levels  [Levels + 1]LevelCount
+	peeked  int64 // what Next last said
 }
 
 // A rebase remembers that the clock was set back: what was added before
@@ -71,7 +72,7 @@ type rebase struct {
 
 // New makes an empty timeline whose wheel begins at stamp (Unix ms).
 func New(src Source, stamp int64) *Timeline {
-	return &Timeline{src: src, live: newGeneration(stamp), outcomes: newOutcomes(src)}
+	return &Timeline{src: src, live: newGeneration(stamp), outcomes: newOutcomes(src), peeked: math.MaxInt64}
 }
 
 // Waiting is the number of references alive.
@@ -86,10 +87,12 @@ func (t *Timeline) Popped() record.Key { return t.popped }
 // Add files a reference that is to wait. at is the position of the command
 // that adds it, stamp the batch's. It returns the reference as filed: a due at
 // or below what was already popped is lifted, so that nothing ever lands
-// behind the head; a lifted due is remembered, so that cancel still finds it.
-func (t *Timeline) Add(r record.Ref, stamp int64, at record.ID) record.Ref {
+// behind the head. overdue says that it is due already and joins a backlog;
+// that is remembered, as a lifted due is, so that cancel finds it: a message
+// due by its own stamp is otherwise taken never to have waited.
+func (t *Timeline) Add(r record.Ref, stamp int64, at record.ID, overdue bool) record.Ref {
 	filed := t.lift(r, stamp)
-	if filed.Due != r.Due {
+	if overdue || filed.Due != r.Due {
 		t.outcomes.set(nameOf(filed), Outcome{State: Moved, Level: filed.Level, Due: filed.Due, At: at})
 	}
 	t.file(filed)
@@ -155,7 +158,12 @@ func (t *Timeline) drain(s source, until record.Key, stamp int64, limit int, fn 
 	}
 }
 
-// Next is the due of the first reference alive, and false when none waits.
+// Peek is like [Timeline.Next] for readers that hold only a read lock: it
+// changes nothing.
+func (t *Timeline) Peek() (int64, bool) { return t.peeked, t.peeked != math.MaxInt64 }
+
+// Next is the due of the first reference alive, and false when none waits. It
+// forgets dead references on its way.
 func (t *Timeline) Next() (int64, bool) {
 	first, _ := t.heads()
 	due, ok := int64(math.MaxInt64), false
@@ -170,6 +178,7 @@ func (t *Timeline) Next() (int64, bool) {
 			due, ok = d, true
 		}
 	}
+	t.peeked = due
 	return due, ok
 }
 

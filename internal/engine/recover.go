@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/duemq/duemq/internal/index"
+	"github.com/duemq/duemq/internal/log"
+	"github.com/duemq/duemq/internal/record"
+)
+
+// ErrInUse says that another process holds the data folder.
+var ErrInUse = errors.New("data folder is in use")
+
+// ErrAhead says that the index holds what the log does not.
+var ErrAhead = errors.New("index is ahead of the log")
+
+// recover opens the parts of the store and brings the machine to the log's end.
+func (e *Engine) recover(ctx context.Context) error {
+	fs, dir := e.o.FS, e.o.Dir
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	var err error
+	if e.lock, err = fs.Lock(fs.PathJoin(dir, "LOCK")); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrInUse, dir, err)
+	}
+	e.store, err = log.OpenStore(fs, dir, log.StoreOptions{SegmentBytes: e.o.SegmentBytes, Rand: e.o.Rand})
+	if err != nil {
+		return err
+	}
+	e.index, err = index.Open(index.Options{
+		FS: fs, Dir: fs.PathJoin(dir, "index"), CacheBytes: e.o.CacheBytes, Logger: e.o.Logger, Bugs: e.o.Bugs.Index,
+	})
+	if err != nil {
+		return err
+	}
+	m, from, err := restore(e.index)
+	if err != nil {
+		return err
+	}
+	e.m = m
+	e.log, err = log.Open(log.Options{
+		FS: fs, Dir: fs.PathJoin(dir, "log"), StoreID: e.store.ID, SegmentBytes: e.store.SegmentBytes,
+		Preallocate: true, Spares: 2, Logger: e.o.Logger, Bugs: e.o.Bugs.Log,
+	}, from)
+	if err != nil {
+		return err
+	}
+	if end := e.log.End(); end.Index < from.Index {
+		return fmt.Errorf("%w: it holds batch %d, the log ends at %d (position %d); restore the log, or delete %s to rebuild it from what the log holds",
+			ErrAhead, from.Index, end.Index, end.Position, fs.PathJoin(dir, "index"))
+	}
+	return e.replay(ctx, from)
+}
+
+// replay applies what the index does not hold, cutting as it goes so that
+// memory stays bounded.
+func (e *Engine) replay(ctx context.Context, from log.Start) error {
+	e.found.New, e.found.Log = e.store.Created, e.log.Recovered()
+	a := &applier{e: e}
+	a.since()
+	var eff effects
+	err := e.log.Replay(from, func(pos uint64, b *record.Batch) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		eff.reset()
+		if err := e.m.apply(pos, b, &eff); err != nil {
+			return err
+		}
+		for _, t := range eff.rung {
+			t.rung = false
+		}
+		e.found.Replayed++
+		if a.due() {
+			return e.cutInPlace(a)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	e.found.Waiting = e.m.line.Waiting()
+	due, ok := e.m.line.Next()
+	e.found.Overdue = ok && due*int64(time.Millisecond) <= e.o.Clock.Now().Wall
+	return nil
+}
+
+// cutInPlace writes a cut while nothing else runs.
+func (e *Engine) cutInPlace(a *applier) error {
+	end, err := e.end()
+	if err != nil {
+		return err
+	}
+	f := e.m.freeze(end)
+	a.since()
+	if err := f.write(e.index); err != nil {
+		e.m.abandon(f)
+		e.o.Logger.Warn("cut postponed", slog.Any("error", err))
+		return e.index.Err()
+	}
+	it, err := f.line.Open(e.index)
+	if err != nil {
+		return err
+	}
+	if old := e.m.install(f, it); old != nil {
+		return old.Close()
+	}
+	return nil
+}

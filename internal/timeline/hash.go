@@ -1,0 +1,86 @@
+package timeline
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/duemq/duemq/internal/record"
+)
+
+// hashPage is how many references Hash reads at once.
+const hashPage = 4096
+
+// Hash writes everything that decides about what waits to w, in an order that
+// does not depend on when cuts happened. The caller holds at least a read lock.
+func (t *Timeline) Hash(w io.Writer) error {
+	fmt.Fprintf(w, "popped %v waiting %d levels %v\n", t.popped, t.waiting, t.levels)
+	var n int64
+	for at, more := t.popped, true; more; {
+		v, err := t.Take()
+		if err != nil {
+			return err
+		}
+		var page []Candidate
+		page, more, err = v.Page(at, math.MaxInt64, hashPage, func(*record.Ref) bool { return true })
+		if cerr := v.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return err
+		}
+		refs, err := t.Confirm(page)
+		if err != nil {
+			return err
+		}
+		for i := range refs {
+			fmt.Fprintf(w, "%v\n", refs[i])
+		}
+		n += int64(len(refs))
+		if len(page) > 0 {
+			at = page[len(page)-1].Key()
+		}
+	}
+	if n != t.waiting {
+		return fmt.Errorf("%w: %d references wait, %d are counted", record.ErrCorrupt, n, t.waiting)
+	}
+	return t.outcomes.hash(w)
+}
+
+func (o *outcomes) hash(w io.Writer) error {
+	all := make(map[name]Outcome)
+	it, err := o.src.NewIter(SpaceOutcomes, nil, nil)
+	if err != nil {
+		return fmt.Errorf("read outcomes: %w", err)
+	}
+	for it.First(); it.Valid() && err == nil; it.Next() {
+		var n name
+		if n, err = decodeName(it.Key()); err == nil {
+			all[n], err = decodeOutcome(it.Value())
+		}
+	}
+	if err == nil {
+		err = it.Error()
+	}
+	if cerr := it.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	for _, layer := range []map[name]Outcome{o.frozen, o.live} {
+		for n, out := range layer {
+			all[n] = out
+		}
+	}
+	names := make([]name, 0, len(all))
+	for n := range all {
+		names = append(names, n)
+	}
+	slices.SortFunc(names, name.compare)
+	for _, n := range names {
+		fmt.Fprintf(w, "%v %v\n", n, all[n])
+	}
+	return nil
+}
