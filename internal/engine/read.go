@@ -42,6 +42,13 @@ func (e *Engine) GroupNamed(name string) *group.Group {
 	return e.m.groups.Named(name)
 }
 
+// Groups gives all groups, in the order in which they were made.
+func (e *Engine) Groups() []*group.Group {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.m.groups.All()
+}
+
 // Counts are a topic's figures.
 type Counts struct {
 	Waiting int64

@@ -1,0 +1,150 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/duemq/duemq/internal/engine"
+	"github.com/duemq/duemq/internal/group"
+	"github.com/duemq/duemq/internal/record"
+	"github.com/duemq/duemq/internal/timeline"
+)
+
+// A State is where a message is.
+type State string
+
+// The states of a message.
+const (
+	StateWaiting   State = "waiting"   // for its due
+	StateReady     State = "ready"     // visible
+	StateInflight  State = "inflight"  // leased by a group
+	StateAcked     State = "acked"     // finished by every group that began on its queue
+	StateCancelled State = "cancelled" // taken away while it waited
+	StateUnknown   State = "unknown"   // known by its record only; its entry was not found
+)
+
+// A View is a message as users see it.
+type View struct {
+	ID         record.ID
+	Topic      string
+	Queue      int
+	Offset     record.Offset
+	HasOffset  bool
+	Key        string
+	Tag        string
+	Properties []record.Property
+	Body       []byte
+	Born       int64 // Unix ms, the producer's clock
+	Stored     int64 // Unix ms
+	Due        int64 // Unix ms; 0 if it was not delayed
+	Level      int
+	VisibleAt  int64 // Unix ms; 0 while it waits
+	Attempt    int
+	Handle     string
+	State      State
+}
+
+// Lateness is how long after its due the message became visible.
+func (v *View) Lateness() time.Duration {
+	if v.Due == 0 || v.VisibleAt == 0 {
+		return 0
+	}
+	return time.Duration(v.VisibleAt-v.Due) * time.Millisecond
+}
+
+// view makes a view of a record. Body and properties are the record's.
+func (b *Broker) view(t *engine.Topic, q record.QueueNumber, m *record.Message, id record.ID) View {
+	return View{
+		ID: id, Topic: t.Name, Queue: int(q - t.FirstQueue), Key: m.Key, Tag: m.Tag,
+		Properties: slices.Clone(m.Properties), Body: m.Body, Born: m.Born, Stored: m.Stored,
+		Due: m.Due, Level: int(m.Level),
+	}
+}
+
+// Message looks at a message by its id or handle.
+func (b *Broker) Message(_ context.Context, reference string) (View, error) {
+	m, r, t, err := b.find(reference)
+	if err != nil {
+		return View{}, err
+	}
+	v := b.view(t, r.Queue, &m, r.ID)
+	now, verdict, err := b.e.Waiting(r)
+	if err != nil {
+		return v, err
+	}
+	if now.Due != 0 {
+		v.Due, v.Level = now.Due, int(now.Level)
+	}
+	switch verdict {
+	case timeline.Done:
+		v.State, v.Handle = StateWaiting, b.handle(t.Name, v.Due, r.ID)
+	case timeline.AlreadyCancelled:
+		v.State = StateCancelled
+	case timeline.NotWaiting:
+		err = b.locate(&v, r.Queue, now.Due, m.Stored)
+	}
+	return v, err
+}
+
+// find reads the message that a reference names.
+func (b *Broker) find(reference string) (record.Message, record.Ref, *engine.Topic, error) {
+	id, err := ParseReference(reference)
+	if err != nil {
+		return record.Message{}, record.Ref{}, nil, err
+	}
+	m, r, err := b.e.Find(id)
+	if errors.Is(err, engine.ErrNotFound) {
+		return m, r, nil, fmt.Errorf("%w: %v: never sent here, or older than what is kept", ErrUnknown, id)
+	}
+	if err != nil {
+		return m, r, nil, err
+	}
+	t, _ := b.e.TopicOf(r.Queue)
+	if t == nil {
+		return m, r, nil, fmt.Errorf("%w: %v: its topic was deleted", ErrUnknown, id)
+	}
+	return m, r, t, nil
+}
+
+// locate finds a visible message in its queue and how the groups stand with it.
+func (b *Broker) locate(v *View, q record.QueueNumber, due, stored int64) error {
+	if due == 0 {
+		due = stored
+	}
+	entry, offset, ok, err := b.e.Delivered(q, due, v.ID)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		v.State = StateUnknown
+		return nil
+	}
+	v.Offset, v.HasOffset, v.VisibleAt, v.State = offset, true, entry.VisibleAt, StateReady
+	began, finished := 0, 0
+	for _, g := range b.e.Groups() {
+		done := false
+		err := b.e.Progress(g, q, func(p *group.Progress, _ record.Offset) { done = p.Finished(offset) })
+		if err != nil {
+			return err
+		}
+		inflight, attempts := b.leasesOf(g.Number, q).Standing(offset, b.mono())
+		if !done && !inflight && attempts == 0 {
+			continue
+		}
+		began++
+		v.Attempt = max(v.Attempt, int(attempts))
+		switch {
+		case done:
+			finished++
+		case inflight:
+			v.State = StateInflight
+		}
+	}
+	if began > 0 && began == finished {
+		v.State = StateAcked
+	}
+	return nil
+}
