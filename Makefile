@@ -76,7 +76,7 @@ cross: ## build and vet for the other platforms
 		go build ./...; go vet ./...; done
 
 vuln: $(TOOLS) ## known vulnerabilities that we call; the database is in .bin/
-	$(BIN)/govulncheck -db file://$(BIN)/vulndb ./...
+	@set -o pipefail; $(BIN)/govulncheck -format json -db file://$(BIN)/vulndb ./... | go run -C tools ./vulns
 
 deps: ## go.mod is tidy, checksums hold, licences are ones we may ship
 	go mod tidy -diff

@@ -6,14 +6,14 @@ cd "$(dirname "$0")/.."
 
 # make target, budget in seconds, what it needs. Fast proofs come first; the budgets add up to 40 minutes.
 stages='
-setup        300
-fmt-check     60
-archtest      60
-lint         300
-unit         540
+setup        420
+fmt-check     30
+archtest      30
+lint         240
+unit         480
 deps          60
 vuln          60
-cross        240
+cross        300
 fuzz         300
 model        120
 exam         120
