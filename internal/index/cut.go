@@ -137,22 +137,31 @@ func (c *Cut) Install() error {
 		return err
 	}
 	defer c.x.leave()
-	var paths []string
+	paths, err := c.finish()
+	if err == nil {
+		err = c.ingest(paths)
+	}
+	if err := c.x.outcome(err); err != nil {
+		return fmt.Errorf("index %s: install a cut: %w", c.x.dir, err)
+	}
+	return nil
+}
+
+// finish makes the tables durable and gives the paths of those that are not
+// empty.
+func (c *Cut) finish() (paths []string, err error) {
 	for _, t := range c.tables {
 		if t == nil {
 			continue
 		}
 		if err := t.finish(); err != nil {
-			return fmt.Errorf("index %s: cut: %w", c.x.dir, err)
+			return nil, err
 		}
 		if !t.empty() {
 			paths = append(paths, t.path)
 		}
 	}
-	if err := c.x.outcome(c.ingest(paths)); err != nil {
-		return fmt.Errorf("index %s: install a cut: %w", c.x.dir, err)
-	}
-	return nil
+	return paths, nil
 }
 
 // ingest is the one place where anything enters the index.

@@ -1,9 +1,11 @@
 package index
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -39,11 +41,31 @@ func (d *disk) wrap(f vfs.File, err error) (vfs.File, error) {
 }
 
 // Create makes a file.
+//
+// A marker names the manifest that is in force. Pebble makes both and then syncs
+// their directory, so a power loss in between may keep the marker and lose the
+// manifest, and the store cannot be opened any more. Here the manifest's entry
+// is made durable first.
+//
+// A manifest gets its space at once, so that a full disk shows when a table is
+// written, which is no harm, and not when the manifest is, which is final.
 func (d *disk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if err := d.alive("create", name); err != nil {
 		return nil, err
 	}
-	return d.wrap(d.FS.Create(name, c))
+	base := d.PathBase(name)
+	if strings.HasPrefix(base, "marker.") {
+		if err := d.syncDir(d.PathDir(name)); err != nil {
+			return nil, err
+		}
+	}
+	f, err := d.wrap(d.FS.Create(name, c))
+	if err == nil && strings.HasPrefix(base, "MANIFEST-") {
+		if err := f.Preallocate(0, manifestBytes); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	return f, err
 }
 
 // Link gives a file a second name.
@@ -69,6 +91,15 @@ func (d *disk) OpenDir(name string) (vfs.File, error) {
 		return nil, err
 	}
 	return &diskDir{File: f, d: d, name: name}, nil
+}
+
+// syncDir makes the entries of a directory durable.
+func (d *disk) syncDir(name string) error {
+	f, err := d.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close(), d.failure.get())
 }
 
 // Remove removes a file.
@@ -149,18 +180,16 @@ type diskDir struct {
 	name string
 }
 
-// Sync makes the directory's entries durable.
+// Sync makes the directory's entries durable. Pebble hears of no failure, since
+// it panics at some of them, on goroutines of its own. Whatever it builds on the
+// lie goes no further than its memory: the disk takes no change any more, and
+// the final error is what callers of the index get.
 func (f *diskDir) Sync() error {
-	if f.d.bugs.SkipDirSync {
+	if f.d.bugs.SkipDirSync || f.d.failure.get() != nil {
 		return nil
 	}
-	if err := f.d.failure.get(); err != nil {
-		return err
+	if err := f.File.Sync(); err != nil {
+		f.d.failure.set(fmt.Errorf("sync directory %s: %w", f.name, err))
 	}
-	err := f.File.Sync()
-	if err != nil {
-		err = fmt.Errorf("sync directory %s: %w", f.name, err)
-		f.d.failure.set(err)
-	}
-	return err
+	return nil
 }

@@ -65,7 +65,9 @@ type Bugs struct {
 // whole or not at all.
 type Index struct {
 	dir     string
-	cutsDir string
+	tables  string // the folder of Pebble
+	cutsDir string // the folder in which cuts are built
+	lock    *pebble.Lock
 	db      *pebble.DB
 	opts    *pebble.Options
 	disk    *disk
@@ -91,55 +93,20 @@ func Open(o Options) (*Index, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	x := &Index{dir: o.Dir, bugs: o.Bugs, cutsDir: o.FS.PathJoin(o.Dir, "cuts")}
+	x := &Index{dir: o.Dir, bugs: o.Bugs}
+	x.tables, x.cutsDir = o.FS.PathJoin(o.Dir, "tables"), o.FS.PathJoin(o.Dir, "cuts")
 	x.quiet.L = &x.mu
 	x.failure = &failure{dir: o.Dir, logger: o.Logger}
 	x.disk = &disk{FS: o.FS, failure: x.failure, bugs: o.Bugs}
 	x.sched = newScheduler(x.failure)
 	x.opts = pebbleOptions(o, x)
-	if err := makeDir(x.disk, o.Dir); err != nil {
-		return nil, fmt.Errorf("index %s: %w", o.Dir, err)
-	}
-	db, err := pebble.Open(o.FS.PathJoin(o.Dir, "tables"), x.opts)
-	if err != nil {
+	if err := x.open(); err != nil {
 		return nil, fmt.Errorf("index %s: %w", o.Dir, classify(err))
 	}
-	x.db = db
-	// Only now: Pebble holds the lock, so nobody else is building cuts here.
-	if err := x.clearCuts(); err != nil {
-		return nil, errors.Join(fmt.Errorf("index %s: %w", o.Dir, err), db.Close())
+	if err := x.failure.get(); err != nil {
+		return nil, errors.Join(err, x.Close())
 	}
 	return x, nil
-}
-
-// makeDir makes dir and sees to it that a power loss does not take it away.
-func makeDir(fs vfs.FS, dir string) error {
-	if err := fs.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	above, err := fs.OpenDir(fs.PathDir(dir))
-	if err != nil {
-		return err
-	}
-	return errors.Join(above.Sync(), above.Close())
-}
-
-// clearCuts empties the folder in which cuts are built. A cut that was being
-// built when the process ended is worth nothing, for the log still holds it.
-func (x *Index) clearCuts() error {
-	if err := x.disk.MkdirAll(x.cutsDir, 0o755); err != nil {
-		return err
-	}
-	names, err := x.disk.List(x.cutsDir)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if err := x.disk.Remove(x.disk.PathJoin(x.cutsDir, name)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Get appends the value of a key to dst and returns the longer slice. Without
@@ -210,7 +177,7 @@ func (x *Index) Close() error {
 		x.quiet.Wait()
 	}
 	x.mu.Unlock()
-	if err := x.db.Close(); err != nil {
+	if err := errors.Join(x.db.Close(), x.lock.Close()); err != nil {
 		return fmt.Errorf("index %s: close: %w", x.dir, err)
 	}
 	return nil
@@ -240,17 +207,20 @@ func (x *Index) leave() {
 	}
 }
 
-// outcome judges a change of the index: after a final error the change may or
-// may not be there, whatever Pebble says, and after a good one compactions that
-// were held back may be tried again.
+// outcome judges a change of the index. After a final error the change may or
+// may not be there, whatever Pebble says. After another one the disk is probably
+// full and compactions, which need room before they give any, are held back
+// until a change has succeeded.
 func (x *Index) outcome(err error) error {
 	if final := x.failure.get(); final != nil {
 		return final
 	}
-	if err == nil {
-		x.sched.resume()
+	if err != nil {
+		x.sched.pause()
+		return classify(err)
 	}
-	return classify(err)
+	x.sched.resume()
+	return nil
 }
 
 func (x *Index) readError(s Space, err error) error {

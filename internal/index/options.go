@@ -10,6 +10,10 @@ import (
 // binary.
 const formatVersion = pebble.FormatValueSeparation
 
+// manifestBytes is where the manifest is begun anew. Open reads all of it, so it
+// must not grow for long; a cut adds a few hundred bytes.
+const manifestBytes = 1 << 20
+
 // pebbleOptions are the options that a probe of this use recommended. The
 // reasons are those of a store that is only ever written in whole sorted
 // tables, read in order, and must leave most of two cores to others.
@@ -25,6 +29,8 @@ func pebbleOptions(o Options, x *Index) *pebble.Options {
 		DisableWAL:   true,
 		MemTableSize: 1 << 20,
 		MaxOpenFiles: 500,
+
+		MaxManifestFileSize: manifestBytes,
 
 		// Sublevels are cheap to read up to about thirty, and every compaction
 		// costs the foreground CPU. Pebble does not hold back ingests at the stop
