@@ -60,12 +60,13 @@ type call struct {
 // finish answers n of the call's commands, and says whether they were the last.
 func (c *call) finish(n int) bool { return c.left.Add(-int64(n)) == 0 }
 
-var calls = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
-
-func newCall() *call {
-	c, ok := calls.Get().(*call)
+// newCall takes a call from the engine's pool. The pool is not shared between
+// engines: a channel made in one testing/synctest bubble must not come up in
+// another.
+func (e *Engine) newCall() *call {
+	c, ok := e.calls.Get().(*call)
 	if !ok {
-		panic("pool of calls")
+		c = &call{done: make(chan struct{}, 1)}
 	}
 	c.sends, c.encode, c.outcome, c.id = nil, nil, Outcome{}, 0
 	c.lazy, c.commands, c.next, c.err = false, 0, 0, nil
@@ -139,7 +140,7 @@ func (e *Engine) do(ctx context.Context, c *call, weight int64) error {
 }
 
 // recycle gives a call back whose do returned without the context ending.
-func recycle(c *call) { calls.Put(c) }
+func (e *Engine) recycle(c *call) { e.calls.Put(c) }
 
 // Send sends messages. When it returns nil, each Send tells what became of it:
 // one that was refused has Err, any other is as durable as the sync policy
@@ -149,7 +150,7 @@ func (e *Engine) Send(ctx context.Context, sends []Send) error {
 	if len(sends) == 0 {
 		return nil
 	}
-	c := newCall()
+	c := e.newCall()
 	c.sends = sends
 	c.left.Store(int64(len(sends)))
 	var weight int64
@@ -159,7 +160,7 @@ func (e *Engine) Send(ctx context.Context, sends []Send) error {
 	if err := e.do(ctx, c, weight); err != nil {
 		return err
 	}
-	recycle(c)
+	e.recycle(c)
 	return nil
 }
 
@@ -170,14 +171,14 @@ func (e *Engine) propose(ctx context.Context, c *call) (Outcome, error) {
 		return Outcome{}, err
 	}
 	out := c.outcome
-	recycle(c)
+	e.recycle(c)
 	return out, nil
 }
 
 // Ack finishes offsets for a group. It returns once the batch is written; under
 // SyncAlways it rides on the next sync, at most 10 ms later.
 func (e *Engine) Ack(ctx context.Context, acks []record.Ack) error {
-	c := newCall()
+	c := e.newCall()
 	c.lazy = true
 	c.expect(len(acks))
 	c.encode = func(dst []byte, _ instant) ([]byte, error) {
@@ -189,14 +190,14 @@ func (e *Engine) Ack(ctx context.Context, acks []record.Ack) error {
 	if err := e.do(ctx, c, int64(32*len(acks))); err != nil {
 		return err
 	}
-	recycle(c)
+	e.recycle(c)
 	return nil
 }
 
 // Cancel takes a message away that waits. r is the reference as the message was
 // sent, with a due of 0 if it was due by its own stamp. The answer is durable.
 func (e *Engine) Cancel(ctx context.Context, r record.Ref) (Outcome, error) {
-	c := newCall()
+	c := e.newCall()
 	c.encode = func(dst []byte, _ instant) ([]byte, error) {
 		return record.AppendCancel(dst, &record.Cancel{Key: r.Key(), Level: r.Level}), nil
 	}
@@ -205,7 +206,7 @@ func (e *Engine) Cancel(ctx context.Context, r record.Ref) (Outcome, error) {
 
 // Reschedule gives a waiting message another due. r is as for Cancel.
 func (e *Engine) Reschedule(ctx context.Context, r record.Ref, d Delay) (Outcome, error) {
-	c := newCall()
+	c := e.newCall()
 	c.encode = func(dst []byte, now instant) ([]byte, error) {
 		due, _, err := now.resolve(d)
 		if err != nil {
@@ -222,7 +223,7 @@ func (e *Engine) Reschedule(ctx context.Context, r record.Ref, d Delay) (Outcome
 // MakeTopic makes a topic with that many queues, or finds the one that has the
 // name already.
 func (e *Engine) MakeTopic(ctx context.Context, name string, queues uint32, attributes []record.Property) (*Topic, error) {
-	c := newCall()
+	c := e.newCall()
 	c.encode = func(dst []byte, now instant) ([]byte, error) {
 		t := record.Topic{Name: name, Queues: queues, Attributes: attributes}
 		t.Number, t.FirstQueue = now.numbers.topic(queues)
@@ -234,7 +235,7 @@ func (e *Engine) MakeTopic(ctx context.Context, name string, queues uint32, attr
 
 // MakeGroup makes a consumer group, or finds the one that has the name already.
 func (e *Engine) MakeGroup(ctx context.Context, g record.Group) (*group.Group, error) {
-	c := newCall()
+	c := e.newCall()
 	c.encode = func(dst []byte, now instant) ([]byte, error) {
 		g.Number = now.numbers.group()
 		return record.AppendGroup(dst, &g), nil
@@ -245,7 +246,7 @@ func (e *Engine) MakeGroup(ctx context.Context, g record.Group) (*group.Group, e
 
 // Set changes a setting that is part of the state.
 func (e *Engine) Set(ctx context.Context, s record.Setting) error {
-	c := newCall()
+	c := e.newCall()
 	c.encode = func(dst []byte, _ instant) ([]byte, error) { return record.AppendSetting(dst, &s), nil }
 	_, err := e.propose(ctx, c)
 	return err
@@ -256,11 +257,11 @@ func (e *Engine) Set(ctx context.Context, s record.Setting) error {
 // step a clock call it instead of sleeping.
 func (e *Engine) Settle(ctx context.Context) error {
 	for {
-		c := newCall()
+		c := e.newCall()
 		if err := e.do(ctx, c, 0); err != nil {
 			return err
 		}
-		recycle(c)
+		e.recycle(c)
 		if e.nextDue.Load() > e.Now() || e.Suspect() {
 			return nil
 		}

@@ -143,6 +143,7 @@ type Engine struct {
 	mu sync.RWMutex // guards m: the applier writes, readers read
 	m  *machine
 
+	calls    sync.Pool // of *call
 	pending  pendingCalls
 	room     *semaphore.Weighted // bytes of proposals not yet answered
 	handoff  chan *flight        // proposer to writer
