@@ -1,8 +1,10 @@
 package fs
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -107,7 +109,7 @@ func (s *inodes) lose(p *inode) {
 		}
 		block := make([]byte, blockBytes) // zeros beyond the end of what is on the disk
 		if err == nil {
-			if n, rerr := file.ReadAt(block, b*blockBytes); rerr != nil && rerr != io.EOF {
+			if n, rerr := file.ReadAt(block, b*blockBytes); rerr != nil && !errors.Is(rerr, io.EOF) {
 				clear(block[n:])
 			}
 		}
@@ -138,8 +140,11 @@ func (s *inodes) crashClone(cfg vfs.CrashCloneCfg) (*vfs.MemFS, error) {
 // beyond the file's end need nothing.
 func takeBack(disk *vfs.MemFS, name string, lost map[int64][]byte) error {
 	info, err := disk.Stat(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // the file itself did not survive
+	}
 	if err != nil {
-		return nil //nolint:nilerr // the file itself did not survive
+		return fmt.Errorf("crash clone of %s: %w", name, err)
 	}
 	file, err := disk.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
 	if err != nil {

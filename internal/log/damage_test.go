@@ -103,13 +103,13 @@ func wantDamage(o Options, path string, off int64) error {
 	_, err := Open(o, Start{})
 	var d *DamageError
 	if !errors.As(err, &d) {
-		return fmt.Errorf("Open: %v, want a DamageError", err)
+		return fmt.Errorf("open: %w, want a DamageError", err)
 	}
 	if !errors.Is(err, record.ErrCorrupt) || d.Reason == "" {
-		return fmt.Errorf("%v is no ErrCorrupt with a reason", err)
+		return fmt.Errorf("no ErrCorrupt with a reason: %w", err)
 	}
 	if d.File != path || d.Offset != off {
-		return fmt.Errorf("%v, want %s: byte %d", d, path, off)
+		return fmt.Errorf("want %s: byte %d, not %w", path, off, d)
 	}
 	report, err := Verify(o, nil)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -120,11 +121,11 @@ func makeDir(fs vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	for i := len(missing) - 1; i >= 0; i-- {
-		if err := fs.MkdirAll(missing[i], 0o755); err != nil {
-			return fmt.Errorf("folder %s: %w", missing[i], err)
+	for _, made := range slices.Backward(missing) {
+		if err := fs.MkdirAll(made, 0o755); err != nil {
+			return fmt.Errorf("folder %s: %w", made, err)
 		}
-		if err := syncDir(fs, fs.PathDir(missing[i])); err != nil {
+		if err := syncDir(fs, fs.PathDir(made)); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,5 @@ func flawf(format string, args ...any) error { return flaw(fmt.Sprintf(format, a
 
 // asFlaw tells a flaw, which is about bytes, from a failure to read them.
 func asFlaw(err error) (flaw, bool) {
-	var f flaw
-	ok := errors.As(err, &f)
-	return f, ok
+	return errors.AsType[flaw](err)
 }

@@ -63,7 +63,7 @@ func faultOnce(bugs Bugs, seed uint64, steps int, fault fs.Fault) (fired bool, e
 		cause = syscall.EIO
 	}
 	if !errors.Is(err, cause) {
-		return true, fmt.Errorf("an operation failed with %q and the log said %v", cause, err)
+		return true, fmt.Errorf("an operation failed with %q and the log said: %w", cause, err)
 	}
 	if err := afterFault(w, faulty, errors.Is(err, ErrPoisoned)); err != nil {
 		return true, err
@@ -109,7 +109,7 @@ func afterFault(w *workload, faulty *fs.Faulty, poisoned bool) error {
 			"Close":          w.log.Close(),
 		} {
 			if !errors.Is(err, ErrPoisoned) {
-				return fmt.Errorf("%s on a poisoned log: %v", name, err)
+				return fmt.Errorf("%s on a poisoned log: %w", name, err)
 			}
 		}
 		if n := faulty.Ops() - ops; n > 0 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -61,7 +62,7 @@ func (m *model) check(l *Log) error {
 	for i := range m.may {
 		if err = m.may[i].holds(l, got, m.first); err == nil {
 			list := m.may[i].list[:l.LastIndex()]
-			m.may = []history{{list: list[:len(list):len(list)], durable: len(list)}}
+			m.may = []history{{list: slices.Clip(list), durable: len(list)}}
 			m.first = max(m.first, l.FirstIndex())
 			return nil
 		}
@@ -201,7 +202,7 @@ func (w *workload) append() error {
 	}
 	// From the first write on any of them may survive.
 	before := h.list
-	h.list = append(h.list[:len(h.list):len(h.list)], group...)
+	h.list = append(slices.Clip(h.list), group...)
 	pos := make([]uint64, len(group))
 	if err := w.log.Append(group, pos); err != nil {
 		if !errors.Is(err, ErrPoisoned) {
@@ -261,10 +262,10 @@ func (w *workload) remove() error {
 // synced before nor after may be missing, and nothing may come back.
 func reopen(disk *vfs.MemFS, o Options, m *model, seed uint64) error {
 	cp := &model{may: append([]history(nil), m.may...), cut: m.cut, first: m.first}
-	o.FS = disk
 	w := newWorkload(o, seed, 1, 0)
 	w.model = cp
 	for range 2 {
+		w.options.FS = disk
 		if err := w.open(); err != nil {
 			return err
 		}
@@ -272,8 +273,9 @@ func reopen(disk *vfs.MemFS, o Options, m *model, seed uint64) error {
 		if err := errors.Join(w.append(), w.sync()); err != nil {
 			return err
 		}
-		w.options.FS = w.options.FS.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})
+		disk = disk.CrashClone(vfs.CrashCloneCfg{})
 	}
+	w.options.FS = disk
 	report, err := Verify(w.options, nil)
 	if err != nil {
 		return err

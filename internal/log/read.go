@@ -218,6 +218,7 @@ func (l *Log) replaySegment(v *view, c *cursor, fn func(pos uint64, b *record.Ba
 	s := v.segments[c.i]
 	end := int64(v.end(c.i) - s.base)
 	sc := l.scan(v, c.i, windowBytes)
+	var b record.Batch // once, though its address goes to fn
 	for c.off < end {
 		f, err := sc.next(c.off)
 		if err == nil {
@@ -227,7 +228,8 @@ func (l *Log) replaySegment(v *view, c *cursor, fn func(pos uint64, b *record.Ba
 			return damaged(s.path, c.off, err)
 		}
 		c.last = f.after(s.base)
-		if err := fn(s.base+uint64(c.off), &f.batch); err != nil {
+		b = f.batch
+		if err := fn(s.base+uint64(c.off), &b); err != nil {
 			return err
 		}
 		c.off += f.length

@@ -81,8 +81,7 @@ func createStore(fs vfs.FS, dir string, o StoreOptions) (StoreInfo, error) {
 	if err := d.open(); err != nil {
 		return StoreInfo{}, err
 	}
-	defer d.close()
-	if err := d.replace(storeName, appendStore(nil, &info)); err != nil {
+	if err := errors.Join(d.replace(storeName, appendStore(nil, &info)), d.close()); err != nil {
 		return StoreInfo{}, err
 	}
 	return info, nil

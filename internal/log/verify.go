@@ -38,8 +38,7 @@ func Verify(o Options, progress func(done, total int64)) (Report, error) {
 	}
 	l := &Log{options: o, seed: newSeed(o.StoreID), disk: disk{fs: o.FS, dir: o.Dir}}
 	kept, err := survey(&l.disk, &o)
-	var d *DamageError
-	if errors.As(err, &d) {
+	if d, ok := errors.AsType[*DamageError](err); ok {
 		return Report{Damage: []*DamageError{d}}, nil
 	}
 	if err != nil {
@@ -91,9 +90,8 @@ func (c *check) check(i int) error {
 	}
 	defer file.Close()
 	for {
-		done, err := c.done(sc)
-		if done || err != nil {
-			return err
+		if c.done(sc) {
+			return nil
 		}
 		f, err := sc.next(c.off)
 		if err == nil {
@@ -115,18 +113,18 @@ func (c *check) check(i int) error {
 
 // done says that a segment that is not the last has been read to where the next
 // one says it ends.
-func (c *check) done(sc *scanner) (bool, error) {
+func (c *check) done(sc *scanner) bool {
 	s := c.segmentAt()
 	if at := int64(c.i)*s.segmentBytes + c.off; at-c.told >= windowBytes {
 		c.told = at
 		c.progress(at, int64(len(c.kept.segments))*s.segmentBytes)
 	}
 	if c.i+1 == len(c.kept.segments) {
-		return false, nil
+		return false
 	}
 	end := int64(c.kept.segments[c.i+1].prev.Position - s.base)
 	sc.limit = min(sc.limit, end)
-	return c.off >= end, nil
+	return c.off >= end
 }
 
 // belongs says why a whole batch is not the one that must stand there.
@@ -137,8 +135,7 @@ func (c *check) belongs(s *segment, f *frame) error {
 		}
 	}
 	err := c.current(s, f)
-	var d *DamageError
-	if errors.As(err, &d) {
+	if d, ok := errors.AsType[*DamageError](err); ok {
 		return flaw(d.Reason)
 	}
 	return err
