@@ -38,9 +38,9 @@ type LevelStats struct {
 
 // A LevelCount counts the messages of a level since the store was made.
 type LevelCount struct {
-	Waiting         int64  `json:"waiting,string"`
-	DeliveredOffset uint64 `json:"deliveredOffset,string"` // left the level: delivered, cancelled or moved
-	TotalOffset     uint64 `json:"totalOffset,string"`     // ever entered it
+	Waiting         int64  `json:"waiting,string"`         // less than the difference if some were cancelled or moved
+	DeliveredOffset uint64 `json:"deliveredOffset,string"` // delivered from it
+	TotalOffset     uint64 `json:"totalOffset,string"`     // ever filed under it
 }
 
 // WakeupStats count how often the broker woke for something due.
