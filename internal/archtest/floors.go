@@ -23,9 +23,10 @@ var floors = [][]string{
 	{"internal/engine"},
 	{"internal/broker"},
 	{"internal/remoting", "internal/grpcapi", "internal/httpapi"},
-	{"internal/nameserver", "internal/console", "internal/httpclient"},
+	{"internal/nameserver", "internal/console"},
 	{"."},
 	{"duemqtest", "internal/config", "internal/bench"},
+	{"internal/cli"},
 	{"cmd/duemq", "internal/archtest", "test"},
 }
 
