@@ -14,8 +14,12 @@ import (
 // Ack finishes leased messages. The result has an error for each lease that
 // did not hold: ErrLeaseLost if somebody else has the message, ErrInvalid if it
 // is no lease. A lease that has ended without anybody else getting the message,
-// or from before a restart, still holds.
+// or from before a restart, still holds. A ctx that has ended keeps it from
+// beginning; one that ends later does not, since the lease is over by then.
 func (b *Broker) Ack(ctx context.Context, leases []string) ([]error, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	errs := make([]error, len(leases))
 	offsets := make(map[leaseKey][]record.Offset)
 	for i, s := range leases {
@@ -37,7 +41,7 @@ func (b *Broker) Ack(ctx context.Context, leases []string) ([]error, error) {
 	if len(acks) == 0 {
 		return errs, nil
 	}
-	return errs, b.e.Ack(ctx, acks)
+	return errs, b.e.Ack(context.WithoutCancel(ctx), acks)
 }
 
 // coalesce makes one command for each group and queue.
@@ -85,6 +89,21 @@ func (b *Broker) held(s string) (lease, *group.Group, error) {
 // Nack gives a leased message back: it may be received again after d.
 func (b *Broker) Nack(_ context.Context, s string, d time.Duration) error {
 	return b.extend(s, d, false)
+}
+
+// Return gives back leased messages that were not shown to anybody: they may be
+// received again at once, and their attempt does not count. What is not leased
+// any more is passed over.
+func (b *Broker) Return(leases []string) {
+	for _, s := range leases {
+		l, g, err := b.held(s)
+		if err != nil || b.leasesOf(g.Number, l.queue).Return(l.offset, l.attempt) != group.Holds {
+			continue
+		}
+		if t, _ := b.e.TopicOf(l.queue); t != nil {
+			t.Bell.Ring()
+		}
+	}
 }
 
 // Extend has a lease run for d from now on.

@@ -82,8 +82,9 @@ func (b *Broker) Receive(ctx context.Context, r ReceiveRequest) ([]Delivery, err
 	}
 }
 
-// mono is monotonic time in ms, for leases and waits.
-func (b *Broker) mono() int64 { return b.clock.Now().Mono / int64(time.Millisecond) }
+// mono is monotonic time in ms, for leases and waits. It is never zero, which
+// ends a lease for good.
+func (b *Broker) mono() int64 { return b.clock.Now().Mono/int64(time.Millisecond) + 1 }
 
 // await waits for the bell, at most for d.
 func (b *Broker) await(ctx context.Context, bell <-chan struct{}, d time.Duration) error {

@@ -159,6 +159,20 @@ func (l *Leases) Extend(o record.Offset, attempt uint32, until int64, held bool)
 	return st
 }
 
+// Return ends a lease as if it had never been granted: the message was not
+// shown to anybody, so the attempt does not count. It may be leased again at
+// once.
+func (l *Leases) Return(o record.Offset, attempt uint32) Standing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, st := l.slot(o, attempt)
+	if st == Holds {
+		*s = slot{until: 1, attempts: s.attempts - 1}
+		l.earliest = min(l.earliest, s.until)
+	}
+	return st
+}
+
 // Standing tells how an offset stands, whatever the attempt.
 func (l *Leases) Standing(o record.Offset, now int64) (inflight bool, attempts uint32) {
 	l.mu.Lock()

@@ -33,7 +33,9 @@ func (t *Timeline) Locate(r record.Ref) (record.Ref, Verdict, error) {
 			return r, AlreadyCancelled, nil
 		}
 	}
-	if !t.above(r.Key(), added) {
+	// A due of 0 stands for one by its own stamp. Before the first delivery it
+	// would stand above the popped key.
+	if r.Due == 0 || !t.above(r.Key(), added) {
 		return r, NotWaiting, nil
 	}
 	return r, Done, nil
