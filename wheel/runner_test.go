@@ -159,6 +159,38 @@ func TestRunnerClockBack(t *testing.T) {
 	<-done
 }
 
+// TestRunnerWorkerTakes: a worker that becomes free takes the task that the
+// timer is set for, and sets the timer to the one after it.
+func TestRunnerWorkerTakes(t *testing.T) {
+	clock := newManualClock()
+	r, err := NewRunner(mustHierarchical[func()](t, Config{}, 0),
+		RunnerOptions{Clock: clock, Workers: 2, OnPanic: unexpectedPanic(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mustStart(t, r); !clock.timer.stopped.Load() {
+		t.Error("the timer of a runner without tasks is running")
+	}
+	begun, finish, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	r.After(0, func() { close(begun); <-finish })
+	clock.timer.c <- time.Time{}
+	<-begun
+	r.After(time.Second, func() { close(done) })
+	r.After(time.Hour, func() { t.Error("a callback started after Stop") })
+	clock.step(time.Second)
+	close(finish)
+	<-done
+	if got := clock.timer.reset.Load(); got != int64(time.Hour-time.Second) {
+		t.Errorf("timer set to %v, want 59m59s", time.Duration(got))
+	}
+	r.Stop()
+	clock.step(time.Hour)
+	r.wake() // the timer may win against Stop
+	if s := r.Stats(); s.Wakeups != 1 || s.Started != 2 || s.Waiting != 1 {
+		t.Errorf("stats %+v, want 1 wake-up, 2 started, 1 waiting", s)
+	}
+}
+
 // A manualClock is one whose timer fires when the test says so.
 type manualClock struct {
 	mu    sync.Mutex
@@ -169,6 +201,8 @@ type manualClock struct {
 type manualTimer struct {
 	c     chan time.Time
 	reset atomic.Int64 // the last duration it was set to
+
+	stopped atomic.Bool
 }
 
 func newManualClock() *manualClock {
@@ -193,10 +227,14 @@ func (t *manualTimer) C() <-chan time.Time { return t.c }
 
 func (t *manualTimer) Reset(d time.Duration) bool {
 	t.reset.Store(int64(d))
+	t.stopped.Store(false)
 	return true
 }
 
-func (t *manualTimer) Stop() bool { return true }
+func (t *manualTimer) Stop() bool {
+	t.stopped.Store(true)
+	return true
+}
 
 // TestRunnerBound: no more callbacks run at a time than there are workers, they
 // start in the order of their times, and those that wait for a worker can be
