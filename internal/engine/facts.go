@@ -1,0 +1,28 @@
+package engine
+
+import "time"
+
+// A TopicCount is a topic's name and figures.
+type TopicCount struct {
+	Name string
+	Counts
+}
+
+// Topics gives the figures of all topics, in the order in which they were made.
+func (e *Engine) Topics() []TopicCount {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	out := make([]TopicCount, 0, len(e.m.topics.all))
+	e.m.topics.each(func(t *Topic) {
+		c := Counts{Waiting: t.waiting, Visible: t.visible, Overdue: e.stats.backlog.Load()}
+		out = append(out, TopicCount{t.Name, c})
+	})
+	return out
+}
+
+// LevelTable is the delays of the levels, from level 1 on. It is the caller's
+// to read only.
+func (e *Engine) LevelTable() []time.Duration { return e.o.Levels }
+
+// MaxDelay is the longest delay that is accepted.
+func (e *Engine) MaxDelay() time.Duration { return e.o.MaxDelay }
