@@ -86,7 +86,7 @@ var (
 // is an ErrSyntax or an ErrRange.
 func ParseDuration(s string) (time.Duration, error) {
 	if bareNumber.MatchString(s) {
-		return 0, syntax("%q has no unit: seconds or a level? write %ss, or level %s", clip(s), clip(s), clip(s))
+		return 0, syntax("%q has no unit; write %ss for seconds", clip(s), clip(s))
 	}
 	negative := strings.HasPrefix(s, "-")
 	rest := strings.TrimPrefix(strings.TrimPrefix(s, "-"), "+")
@@ -107,6 +107,15 @@ func ParseDuration(s string) (time.Duration, error) {
 		return time.Duration(-ns), nil
 	}
 	return time.Duration(ns), nil
+}
+
+// ParseDelay is [ParseDuration] for what may be a delay level: the hint for a
+// bare number asks whether one was meant.
+func ParseDelay(s string) (time.Duration, error) {
+	if bareNumber.MatchString(s) {
+		return 0, syntax("%q has no unit: seconds or a level? write %ss, or level %s", clip(s), clip(s), clip(s))
+	}
+	return ParseDuration(s)
 }
 
 func badDuration(s string) error {

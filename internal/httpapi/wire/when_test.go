@@ -33,7 +33,7 @@ func TestParseDuration(t *testing.T) {
 		}
 	}
 	bad := map[string]string{
-		"10": "seconds or a level?", "0": "has no unit", "-3": "has no unit", "1.5": "has no unit",
+		"10": "write 10s for seconds", "0": "has no unit", "-3": "has no unit", "1.5": "has no unit",
 		"": "no length of time", "-": "no length of time", "s": "no length of time", "10 s": "no length of time", "1h 30m": "no length of time",
 		"1y": "months and years", "1mo": "months and years", "P1Y": "months and years", "P1M": "months and years",
 		"P": "no length of time", "PT": "no length of time", "P1DT": "no length of time", "PT1.5H3M": "no length of time", "P1W2D": "no length of time",
@@ -45,6 +45,12 @@ func TestParseDuration(t *testing.T) {
 		if !errors.Is(err, ErrSyntax) || !strings.Contains(err.Error(), want) {
 			t.Errorf("ParseDuration(%q): %v; want a text with %q", s, err, want)
 		}
+	}
+	if _, err := ParseDelay("10"); !errors.Is(err, ErrSyntax) || !strings.Contains(err.Error(), "seconds or a level? write 10s, or level 10") {
+		t.Errorf("ParseDelay: %v", err)
+	}
+	if d, err := ParseDelay("10s"); err != nil || d != 10*time.Second {
+		t.Errorf("ParseDelay: %v, %v", d, err)
 	}
 	for _, s := range []string{"99999w", "15251w", "9223372036854775808ns", "99999999999999999999s", "P99999W", "9223372036854775807ns1ns"} {
 		if d, err := ParseDuration(s); !errors.Is(err, ErrRange) {
