@@ -76,7 +76,7 @@ func (b *Broker) Message(_ context.Context, reference string) (View, error) {
 		return v, err
 	}
 	if now.Due != 0 {
-		v.Due, v.Level = now.Due, int(now.Level)
+		v.Due = now.Due
 	}
 	switch verdict {
 	case timeline.Done:

@@ -28,7 +28,7 @@ func (t *Timeline) Locate(r record.Ref) (record.Ref, Verdict, error) {
 		return r, 0, fmt.Errorf("outcome of %v: %w", r.ID, err)
 	}
 	if ok {
-		r.Due, r.Level, added = o.Due, o.Level, o.At
+		r.Due, added = o.Due, o.At
 		if o.State == Cancelled {
 			return r, AlreadyCancelled, nil
 		}
@@ -65,7 +65,7 @@ func (t *Timeline) Cancel(r record.Ref, stamp int64, at record.ID) (record.Ref, 
 	r, v, err := t.Locate(r)
 	if v == Done {
 		t.drop(r)
-		t.outcomes.set(nameOf(r), Outcome{State: Cancelled, Level: r.Level, Due: r.Due, At: at, Stamp: stamp})
+		t.outcomes.set(nameOf(r), Outcome{State: Cancelled, Due: r.Due, At: at, Stamp: stamp})
 	}
 	return r, v, err
 }
@@ -77,14 +77,15 @@ func (t *Timeline) drop(r record.Ref) {
 }
 
 // Reschedule gives a waiting reference another due, and answers how it waits
-// then. Its level ends, since it no longer waits that long.
+// then. It goes on counting under the level that it was sent with, so that all
+// copies of a reference are equal, wherever a cut has put them.
 func (t *Timeline) Reschedule(r record.Ref, due, stamp int64, at record.ID) (record.Ref, Verdict, error) {
 	r, v, err := t.Locate(r)
 	if v != Done {
 		return r, v, err
 	}
 	t.drop(r)
-	r.Due, r.Level = due, 0
+	r.Due = due
 	r = t.lift(r, stamp)
 	t.outcomes.set(nameOf(r), Outcome{State: Moved, Due: r.Due, At: at})
 	t.file(r)

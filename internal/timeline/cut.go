@@ -3,6 +3,7 @@ package timeline
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/duemq/duemq/internal/index"
@@ -26,7 +27,7 @@ type Frozen struct {
 func (t *Timeline) Freeze(stamp int64) *Frozen {
 	t.rebases = slices.DeleteFunc(t.rebases, func(r rebase) bool { return r.floor.Compare(t.popped) <= 0 })
 	f := &Frozen{gen: t.live, popped: t.popped, floor: t.floor, outcomes: t.outcomes.live, state: t.appendState(nil)}
-	t.frozen = t.live
+	t.frozen, t.floors = t.live, record.Key{}
 	t.live = newGeneration(max(stamp, t.popped.Due))
 	t.frozen.newer = t.live
 	t.outcomes.frozen, t.outcomes.live = t.outcomes.live, make(map[name]Outcome)
@@ -133,47 +134,28 @@ func (f *Frozen) Open(src Source) (*index.Iter, error) { return openStored(src, 
 // Install ends a cut that is durable: the index takes over from the frozen
 // generation. It returns the old iterator, which the caller closes.
 func (t *Timeline) Install(f *Frozen, it *index.Iter) *index.Iter {
-	if t.floor == f.floor {
-		t.floor = record.Key{}
-	}
+	t.floor, t.floors = t.floors, record.Key{}
 	t.frozen, t.outcomes.frozen = nil, nil
-	after := t.popped
-	if t.floor.Compare(after) > 0 {
-		after = t.floor
-	}
-	return t.stored.swap(it, after, f.gen.newer)
+	return t.stored.swap(it, higher(t.popped, t.floor), f.gen.newer)
 }
 
 // Abandon ends a cut that failed: what was frozen goes back to being live, so
 // that the next cut writes it.
 func (t *Timeline) Abandon(f *Frozen) {
-	newer := t.live
-	t.frozen, t.live = nil, f.gen
-	f.gen.newer = nil
-	f.gen.absorb(t, newer)
-	for n, o := range t.outcomes.live {
-		t.outcomes.frozen[n] = o
-	}
-	t.outcomes.live, t.outcomes.frozen = t.outcomes.frozen, nil
-}
-
-// absorb takes the references and marks of the generation that came after.
-func (g *generation) absorb(t *Timeline, newer *generation) {
-	rest := newer.rebased(t, newer.now)
+	newer, kept := t.live, t.live.rest(t)
+	g := f.gen
+	g.newer = nil
 	for k := range newer.dead {
 		g.kill(k)
 	}
-	take := func(s *slab) {
-		for i := range s.n {
-			r := *s.at(i)
-			g.revive(r.Key())
-			g.add(r)
-		}
+	t.frozen, t.live, t.floors = nil, g, record.Key{}
+	g.refile(t, newer.now)
+	for _, r := range kept {
+		g.revive(r.Key())
+		g.add(r)
 	}
-	for i := range rest.levels {
-		take(&rest.levels[i].slab)
-	}
-	take(&rest.slab)
+	maps.Copy(t.outcomes.frozen, t.outcomes.live)
+	t.outcomes.live, t.outcomes.frozen = t.outcomes.frozen, nil
 }
 
 // merge yields a generation's references in key order.

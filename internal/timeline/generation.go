@@ -27,20 +27,22 @@ type generation struct {
 }
 
 func newGeneration(stamp int64) *generation {
+	g := &generation{dead: make(map[record.Key]struct{})}
+	g.empty(stamp)
+	return g
+}
+
+// empty forgets all references; marks stay.
+func (g *generation) empty(stamp int64) {
 	w, err := wheel.NewHierarchical[uint32](wheel.Config{Tick: 1}, stamp)
 	if err != nil {
 		panic(err) // the shape is a constant
 	}
-	g := &generation{
-		wheel: w,
-		now:   stamp,
-		dead:  make(map[record.Key]struct{}),
-	}
+	g.wheel, g.now, g.slab = w, stamp, slab{}
+	g.ready, g.late = ready{gen: g}, late{gen: g}
 	for i := range g.levels {
-		g.levels[i].gen = g
+		g.levels[i] = level{gen: g}
 	}
-	g.ready.gen, g.late.gen = g, g
-	return g
 }
 
 // alive decides for a reference of this generation or of an older one.
@@ -106,20 +108,27 @@ func (g *generation) wheelNext(t *Timeline) (int64, bool) {
 	return g.wheel.NextFunc(func(i uint32) bool { return g.alive(t, g.slab.at(int(i)).Key()) })
 }
 
-// rebased files what is still alive anew in a generation that begins at stamp,
-// before its own time. A frozen generation needs none of this: nothing is added
-// to it, and what it has not handed out it holds in order.
-func (g *generation) rebased(t *Timeline, stamp int64) *generation {
-	n := newGeneration(stamp)
-	n.dead = g.dead
+// refile files anew what has not been handed out, in a generation that begins
+// at stamp, be it before its own time. What was handed out is forgotten, so that
+// the popped key need not tell it from the rest.
+func (g *generation) refile(t *Timeline, stamp int64) {
+	kept := g.rest(t)
+	g.empty(stamp)
+	for _, r := range kept {
+		g.add(r)
+	}
+}
+
+// rest is what is alive and has not been handed out.
+func (g *generation) rest(t *Timeline) (kept []record.Ref) {
 	keep := func(r *record.Ref) {
 		if g.alive(t, r.Key()) {
-			n.add(*r)
+			kept = append(kept, *r)
 		}
 	}
 	for i := range g.levels {
-		for l := &g.levels[i]; l.next < l.n; l.next++ {
-			keep(l.at(l.next))
+		for l, k := &g.levels[i], g.levels[i].next; k < l.n; k++ {
+			keep(l.at(k))
 		}
 	}
 	for _, i := range g.ready.refs[g.ready.next:] {
@@ -131,7 +140,7 @@ func (g *generation) rebased(t *Timeline, stamp int64) *generation {
 	for _, i := range g.wheel.All() {
 		keep(g.slab.at(int(i)))
 	}
-	return n
+	return kept
 }
 
 // ready is what the wheel has fired, in key order.

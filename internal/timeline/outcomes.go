@@ -25,7 +25,6 @@ const (
 // An Outcome is remembered for a reference that was moved or cancelled.
 type Outcome struct {
 	State State
-	Level uint8     // the delay level it waits under since, 0 for any other time
 	Due   int64     // Moved: its due now. Cancelled: the due it had
 	At    record.ID // position of the batch that decided
 	Stamp int64     // Cancelled: when, Unix ms
@@ -95,7 +94,7 @@ func (o *outcomes) get(n name) (Outcome, bool, error) {
 }
 
 func appendOutcome(dst []byte, o Outcome) []byte {
-	dst = append(dst, byte(o.State), o.Level)
+	dst = append(dst, byte(o.State))
 	dst = binary.AppendUvarint(dst, uint64(o.Due))
 	dst = binary.AppendUvarint(dst, uint64(o.At))
 	return binary.AppendUvarint(dst, uint64(o.Stamp))
@@ -103,11 +102,11 @@ func appendOutcome(dst []byte, o Outcome) []byte {
 
 func decodeOutcome(src []byte) (Outcome, error) {
 	bad := fmt.Errorf("%w: outcome %x in the index", record.ErrCorrupt, src)
-	if len(src) < 5 || src[1] > Levels {
+	if len(src) < 4 {
 		return Outcome{}, bad
 	}
-	o := Outcome{State: State(src[0]), Level: src[1]}
-	src = src[2:]
+	o := Outcome{State: State(src[0])}
+	src = src[1:]
 	var v [3]uint64
 	for i := range v {
 		x, n := binary.Uvarint(src)

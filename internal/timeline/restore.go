@@ -15,16 +15,12 @@ func Restore(src Source, state []byte, stamp int64) (*Timeline, error) {
 		return nil, err
 	}
 	t.live = newGeneration(max(stamp, t.popped.Due))
-	after := t.popped
-	if t.floor.Compare(after) > 0 {
-		// The cut that carried this state also deleted up to its floor.
-		t.floor = record.Key{}
-	}
-	it, err := openStored(src, after)
+	t.floor = record.Key{} // the cut that carried this state also deleted up to its floor
+	it, err := openStored(src, t.popped)
 	if err != nil {
 		return nil, err
 	}
-	t.stored.swap(it, after, t.live)
+	t.stored.swap(it, t.popped, t.live)
 	return t, t.stored.err
 }
 

@@ -79,7 +79,13 @@ func openStored(src Source, after record.Key) (*index.Iter, error) {
 	return it, nil
 }
 
+// seekAfter goes to the first reference behind k. Dues are positive, so that a
+// negative one stands before everything.
 func seekAfter(it *index.Iter, k record.Key) {
+	if k.Due < 0 {
+		it.First()
+		return
+	}
 	var buf [refKeyBytes + 1]byte
 	it.SeekGE(append(appendRefKey(buf[:0], k), 0))
 }

@@ -50,6 +50,7 @@ type Timeline struct {
 
 	popped  record.Key // all keys up to here are gone, and none is ever added below
 	floor   record.Key // all keys of the index up to here are gone; above popped only after a rebase
+	floors  record.Key // the same for the index as it will be after the cut that is being written
 	rebases []rebase
 
 	live   *generation
@@ -93,7 +94,7 @@ func (t *Timeline) Popped() record.Key { return t.popped }
 func (t *Timeline) Add(r record.Ref, stamp int64, at record.ID, overdue bool) record.Ref {
 	filed := t.lift(r, stamp)
 	if overdue || filed.Due != r.Due {
-		t.outcomes.set(nameOf(filed), Outcome{State: Moved, Level: filed.Level, Due: filed.Due, At: at})
+		t.outcomes.set(nameOf(filed), Outcome{State: Moved, Due: filed.Due, At: at})
 	}
 	t.file(filed)
 	t.levels[filed.Level].Total++
@@ -239,11 +240,19 @@ func (t *Timeline) Rebase(stamp int64, position record.ID) {
 		return
 	}
 	t.rebases = append(t.rebases, rebase{floor: old, position: position})
-	if t.floor.Compare(old) < 0 {
-		t.floor = old
+	t.floor = higher(t.floor, old)
+	if t.frozen != nil {
+		t.floors = higher(t.floors, old)
 	}
-	t.live = t.live.rebased(t, stamp)
+	t.live.refile(t, stamp)
 	t.popped = record.Key{Due: stamp}
+}
+
+func higher(a, b record.Key) record.Key {
+	if a.Compare(b) < 0 {
+		return b
+	}
+	return a
 }
 
 // NeedsCut says that the index still holds delivered references above the

@@ -68,12 +68,16 @@ func (v *View) Page(after record.Key, before int64, limit int, keep func(*record
 	full := len(page) == limit
 	seekAfter(v.it, after)
 	n := 0
+	var last record.Key // the largest of a full page: its heap's top
+	if full {
+		last = page[0].Key()
+	}
 	for ; v.it.Valid() && n < limit; v.it.Next() {
 		r, err := decodeRef(v.it.Key(), v.it.Value())
 		if err != nil {
 			return nil, false, err
 		}
-		if r.Due >= before || (full && r.Key().Compare(page[limit-1].Key()) > 0) {
+		if r.Due >= before || (full && r.Key().Compare(last) > 0) {
 			break
 		}
 		if keep(&r) {
@@ -85,10 +89,10 @@ func (v *View) Page(after record.Key, before int64, limit int, keep func(*record
 		return nil, false, fmt.Errorf("read waiting references: %w", err)
 	}
 	slices.SortStableFunc(page, func(a, b Candidate) int { return a.Key().Compare(b.Key()) })
-	if len(page) > limit {
-		page = page[:limit]
+	if len(page) >= limit {
+		return page[:limit], true, nil
 	}
-	return page, full || n == limit, nil
+	return page, false, nil
 }
 
 // memory finds the first limit matching references of the lanes with a heap
