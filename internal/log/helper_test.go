@@ -8,7 +8,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/duemq/duemq/internal/fs"
 	"github.com/duemq/duemq/internal/record"
 )
 
@@ -128,9 +127,5 @@ func segmentPath(f vfs.FS, base uint64) string {
 	return f.PathJoin(testDir, fileName(base, segmentSuffix))
 }
 
-func crash(t testing.TB, mem *vfs.MemFS, percent int, seed uint64) *vfs.MemFS {
-	t.Helper()
-	return mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(seed, 1))})
-}
-
-var _ = fs.NewMem
+// crashNothing is a power cut after which only what was synced is there.
+var crashNothing = vfs.CrashCloneCfg{}

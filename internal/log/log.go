@@ -64,6 +64,12 @@ type Options struct {
 	// as too large.
 	SegmentBytes int64
 
+	// Origin is where a log begins that this opening makes: with the batch after
+	// Index, in the segment at Position, a multiple of SegmentBytes. A copy of
+	// another replica's log, as of a node that joins, begins where that one does.
+	// Default the beginning. An existing log begins where it was made to.
+	Origin Start
+
 	// Preallocate reserves the whole segment on the disk when it is made, so that
 	// a full disk shows before a batch is written and not in the middle of one.
 	Preallocate bool
@@ -116,6 +122,10 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.StoreID == [16]byte{} {
 		err = errors.Join(err, errors.New("log options: no store id"))
+	}
+	if o.Origin.Position%uint64(o.SegmentBytes) != 0 || (o.Origin.Position == 0) != (o.Origin.Index == 0) {
+		err = errors.Join(err, fmt.Errorf("log options: origin at position %d behind batch %d: want the beginning of a segment of %d bytes",
+			o.Origin.Position, o.Origin.Index, o.SegmentBytes))
 	}
 	return o, err
 }

@@ -61,7 +61,7 @@ func (l *Log) recover(from Start) error {
 		if err := e.find(from); err != nil {
 			return err
 		}
-	} else if from != (Start{}) {
+	} else if from != (Start{}) && from != l.options.Origin {
 		return &DamageError{File: l.disk.dir, Reason: fmt.Sprintf("no log here, but batch %d was applied", from.Index)}
 	}
 	l.view = view{segments: kept.segments, last: e.last}
@@ -72,7 +72,7 @@ func (l *Log) recover(from Start) error {
 		return err
 	}
 	l.recovered = Recovery{
-		From: from, End: e.last, Batches: e.batches, Bytes: e.bytes, Torn: e.torn, Reason: e.reason,
+		From: from, End: l.view.last, Batches: e.batches, Bytes: e.bytes, Torn: e.torn, Reason: e.reason,
 		Epoch: l.epoch(), Fresh: kept.fresh,
 	}
 	return nil
@@ -102,15 +102,20 @@ func (l *Log) settle(e *ending) error {
 	if len(l.view.segments) > 0 {
 		return nil
 	}
-	name, err := l.obtain(0)
+	origin := l.options.Origin
+	name, err := l.obtain(origin.Position)
 	if err != nil {
 		return err
 	}
-	if err := l.begin(name, 0, Start{}); err != nil {
+	if err := l.begin(name, origin.Position, origin); err != nil {
 		return err
 	}
 	// From now on a folder without segments is not a log that is new.
-	return l.mark(0)
+	if err := l.mark(origin.Position); err != nil {
+		return err
+	}
+	l.synced.Store(origin.Position)
+	return nil
 }
 
 // A holding is what a log's folder holds before anything in it is believed
@@ -194,7 +199,7 @@ func (k *holding) place(s *segment) error {
 	switch {
 	case s.base%uint64(s.segmentBytes) != 0:
 		return &DamageError{File: s.path, Offset: 32, Reason: "segment begins within another"}
-	case s.base == 0 && s.epoch <= want:
+	case len(k.segments)+len(k.stale) == 0 && s.epoch <= want:
 		// The first segment stays whatever is cut off it.
 	case s.epoch < want:
 		k.stale = append(k.stale, s)

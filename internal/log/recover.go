@@ -164,11 +164,11 @@ func (e *ending) confirm(v *view, c cursor) error {
 // header, a later batch of the running epoch. Otherwise nobody was ever told
 // that they are on the disk.
 func (e *ending) judge(why flaw) (*DamageError, error) {
-	s, m, end := e.segmentAt(), e.kept.marks.newest(), e.last.Position
+	s, m, end := e.segmentAt(), e.kept.marks.newest(), max(e.last.Position, HeaderBytes)
 	damage := func(format string, args ...any) *DamageError {
 		return &DamageError{File: s.path, Offset: e.off, Reason: string(why) + "; " + fmt.Sprintf(format, args...)}
 	}
-	if max(end, HeaderBytes) < m.start {
+	if end < m.start {
 		return damage("everything before position %d was synced when epoch %d began", m.start, m.epoch), nil
 	}
 	if e.i+1 < len(e.kept.segments) {

@@ -40,7 +40,9 @@ func (l *Log) TruncateSuffix(from uint64) error {
 		return nil
 	}
 	first := l.view.segments[0]
-	if from <= first.prev.Index || from == first.prev.Index+1 && first.base > 0 {
+	// What replaces a segment's first batch may be smaller and have its place in
+	// the segment before, unless that is full or the log never had one.
+	if from <= first.prev.Index || from == first.prev.Index+1 && first.prev.Position < first.base {
 		return fmt.Errorf("truncate from batch %d: %w", from, ErrRemoved)
 	}
 	last, err := l.before(from)
