@@ -1,0 +1,85 @@
+package duemq
+
+import (
+	"time"
+
+	"github.com/duemq/duemq/internal/broker"
+)
+
+// A Message is one message: one to be sent ([Queue.SendBatch]), one received, or
+// one looked at ([Queue.Get], [Queue.Pending]). The zero Message is empty and
+// lacks only a topic to be sent.
+//
+// A received message may be sent again as it is, to another topic for example:
+// what it was given by the queue is not sent with it, and it does not wait a
+// second time.
+type Message struct {
+	Topic   string            // letters, digits, _ - % |, at most 127
+	Body    []byte            // at most 4 MiB
+	Key     string            // what it is about, such as an order's number; several with blanks between
+	Tag     string            // its kind within the topic
+	Headers map[string]string // at most 128
+	Queue   int               // the queue of its topic, from 0
+
+	// To be sent only. At most one of After, At and Level may be other than zero.
+	InQueue bool          // into Queue; otherwise the topic's queues take turns
+	After   time.Duration // due that long after it is taken, as by [After]
+	At      time.Time     // due at that instant, as by [At]
+	Level   int           // due after the delay of that level, as by [Level]
+
+	// Set by the queue. Times are in UTC and in whole milliseconds.
+	ID        string    // 16 hexadecimal digits, its identity for ever
+	Offset    int64     // its number in its queue; -1 if it is not visible
+	SentAt    time.Time // on the sender's clock
+	StoredAt  time.Time // when it was taken
+	DueAt     time.Time // zero if it was not delayed
+	DueLevel  int       // the delay level it waits or waited under; 0 is any other time
+	VisibleAt time.Time // when it could first be received; zero while it waits or if that is not known any more
+	Attempt   int       // how often it has been received by the group, from 1
+	State     State     // where it is
+
+	queue *Queue // nil unless received
+	lease string
+}
+
+// A State says where a message is.
+type State string
+
+// The states of a message.
+const (
+	StateWaiting   State = "waiting"   // for its due
+	StateReady     State = "ready"     // to be received
+	StateInflight  State = "inflight"  // received by a group, not yet acknowledged
+	StateAcked     State = "acked"     // acknowledged by every group that began to receive it
+	StateCancelled State = "cancelled" // taken away while it waited
+	StateUnknown   State = "unknown"   // delivered once; nothing more is known
+)
+
+// Lateness is how long after its due a message became visible; 0 for one that
+// was not delayed or is not visible.
+func (m *Message) Lateness() time.Duration {
+	if m.DueAt.IsZero() || m.VisibleAt.IsZero() {
+		return 0
+	}
+	return m.VisibleAt.Sub(m.DueAt)
+}
+
+// messageOf makes a message of the broker's view of it, whose body it keeps.
+func messageOf(v *broker.View) *Message {
+	m := &Message{
+		Topic: v.Topic, Body: v.Body, Key: v.Key, Tag: v.Tag, Queue: v.Queue,
+		ID: v.ID.String(), Offset: -1, SentAt: instant(v.Born), StoredAt: instant(v.Stored),
+		DueAt: instant(v.Due), DueLevel: v.Level, VisibleAt: instant(v.VisibleAt),
+		Attempt: v.Attempt, State: State(v.State),
+	}
+	if v.HasOffset {
+		m.Offset = int64(v.Offset)
+	}
+	if len(v.Properties) > 0 {
+		m.Headers = make(map[string]string, len(v.Properties))
+		for _, p := range v.Properties {
+			m.Headers[p.Name] = p.Value
+		}
+	}
+	return m
+}

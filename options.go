@@ -1,0 +1,148 @@
+package duemq
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/duemq/duemq/internal/broker"
+	"github.com/duemq/duemq/internal/clock"
+	"github.com/duemq/duemq/internal/engine"
+	"github.com/duemq/duemq/internal/fs"
+)
+
+// An Option changes how Open opens a queue. The last one of a kind wins.
+type Option func(*settings)
+
+// settings are what the options say. Zero means the default.
+type settings struct {
+	sync         SyncPolicy
+	levels       []time.Duration
+	levelsGiven  bool
+	maxDelay     time.Duration
+	queues       int
+	queuesGiven  bool
+	segmentBytes int64
+	logger       *slog.Logger
+	clock        Clock
+	memory       *Memory
+}
+
+// A SyncPolicy says what has happened to a change when its caller is answered.
+type SyncPolicy time.Duration
+
+// Always answers when the change is on disk. Callers that come while one sync
+// runs share the next.
+const Always SyncPolicy = 0
+
+// Interval answers when the change is written, and syncs every d. A power cut
+// loses at most what was answered in the last d. Zero is [Always].
+func Interval(d time.Duration) SyncPolicy { return SyncPolicy(d) }
+
+// WithSync chooses the sync policy; default [Always].
+func WithSync(p SyncPolicy) Option { return func(s *settings) { s.sync = p } }
+
+// WithLevels names the delays of [Level] 1, 2, ... It takes 1 to 18, each in
+// whole milliseconds. Messages that wait keep the due they were given. Default:
+// RocketMQ's 1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h.
+func WithLevels(delays ...time.Duration) Option {
+	return func(s *settings) { s.levels, s.levelsGiven = slices.Clone(delays), true }
+}
+
+// WithMaxDelay bounds how far ahead a message may be due; default 365 days. It
+// also bounds how far the machine's clock may be ahead of the last start and
+// still be believed.
+func WithMaxDelay(d time.Duration) Option { return func(s *settings) { s.maxDelay = d } }
+
+// WithQueues says how many queues a topic gets when it is made; 1 to 1024,
+// default 8. With one, the whole topic is in order.
+func WithQueues(n int) Option { return func(s *settings) { s.queues, s.queuesGiven = n, true } }
+
+// WithSegmentBytes sets the size of the log's files: a multiple of 4096 from
+// 8 MiB to 1 GiB, default 64 MiB. It is fixed when the folder is made; an
+// existing one stays as it is.
+func WithSegmentBytes(n int64) Option { return func(s *settings) { s.segmentBytes = n } }
+
+// WithLogger has the queue report what an operator should know: a clock that
+// was set, a cut that was put off, a failed disk. Default: nothing.
+func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
+
+// WithClock replaces the machine's clock, for tests.
+func WithClock(c Clock) Option { return func(s *settings) { s.clock = c } }
+
+// WithMemory keeps everything in m and nothing on disk, for tests. Open's dir is
+// then a folder within m, which holds one queue per folder. Since m knows no
+// other clock, one that is before 2020, as in a [testing/synctest] bubble, is
+// accepted.
+func WithMemory(m *Memory) Option { return func(s *settings) { s.memory = m } }
+
+// Bounds of WithSegmentBytes. The lower one has room for the largest message
+// that is taken.
+const (
+	minSegmentBytes    = 8 << 20
+	maxSegmentBytes    = 1 << 30
+	segmentBytesFactor = 4096
+)
+
+// check reports everything that is wrong with the settings.
+func (s *settings) check(dir string) error {
+	var errs []error
+	refuse := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...))
+	}
+	if dir == "" && s.memory == nil {
+		refuse("no folder given")
+	}
+	if s.sync < 0 {
+		refuse("sync interval %v, want none below zero", time.Duration(s.sync))
+	}
+	if n := len(s.levels); s.levelsGiven && (n == 0 || n > len(engine.DefaultLevels())) {
+		refuse("%d delay levels, want 1 to %d", n, len(engine.DefaultLevels()))
+	}
+	for i, d := range s.levels {
+		if d <= 0 || d%time.Millisecond != 0 {
+			refuse("delay level %d is %v, want whole milliseconds above zero", i+1, d)
+		}
+	}
+	if s.maxDelay < 0 || s.maxDelay%time.Millisecond != 0 {
+		refuse("max delay %v, want whole milliseconds above zero", s.maxDelay)
+	}
+	if s.queuesGiven && (s.queues < 1 || s.queues > broker.MaxQueues) {
+		refuse("%d queues a topic, want 1 to %d", s.queues, broker.MaxQueues)
+	}
+	if n := s.segmentBytes; n != 0 && (n < minSegmentBytes || n > maxSegmentBytes || n%segmentBytesFactor != 0) {
+		refuse("segments of %d bytes, want a multiple of %d from %d to %d", n, segmentBytesFactor, minSegmentBytes, maxSegmentBytes)
+	}
+	return errors.Join(errs...)
+}
+
+// broker turns the settings into those of the rooms below.
+func (s *settings) broker(dir string) broker.Options {
+	o := broker.Options{
+		Queues: uint32(s.queues),
+		Engine: engine.Options{
+			FS: fs.Real(), Dir: dir, Clock: clock.Real(), Rand: rand.Reader,
+			SegmentBytes: s.segmentBytes, Levels: s.levels, MaxDelay: s.maxDelay, Logger: s.logger,
+		},
+	}
+	if s.sync != Always {
+		o.Engine.Sync, o.Engine.SyncEvery = engine.SyncInterval, time.Duration(s.sync)
+	}
+	if s.clock != nil {
+		o.Engine.Clock = givenClock{s.clock}
+	}
+	if s.memory == nil {
+		return o
+	}
+	o.Engine.FS = s.memory.disk
+	if dir == "" {
+		o.Engine.Dir = "duemq"
+	}
+	if s.segmentBytes == 0 {
+		o.Engine.SegmentBytes = minSegmentBytes // a Memory copies a whole file at each sync of it
+	}
+	return o
+}

@@ -1,0 +1,182 @@
+package duemq
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/duemq/duemq/internal/broker"
+	"github.com/duemq/duemq/internal/clock"
+)
+
+// A Queue is an open store of messages with its topics. It is safe for
+// concurrent use.
+type Queue struct {
+	b     *broker.Broker
+	clock clock.Clock
+
+	// open is held for reading by every call that is under way, so that Close
+	// waits for them. It guards closed.
+	open   sync.RWMutex
+	closed bool
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// Open opens the store in the folder dir, which is made when missing, and
+// recovers what is in it. When it returns, everything that was acknowledged
+// before is there, and what fell due meanwhile is being delivered.
+//
+// ctx bounds the recovery only. The errors are [ErrInvalid] for options,
+// [ErrInUse], [ErrCorrupt], [ErrVersion] and those of the disk; none of them
+// changes what the folder holds.
+func Open(ctx context.Context, dir string, opts ...Option) (*Queue, error) {
+	var s settings
+	for _, o := range opts {
+		o(&s)
+	}
+	if err := s.check(dir); err != nil {
+		return nil, err
+	}
+	o := s.broker(dir)
+	b, err := broker.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	q := &Queue{b: b, clock: o.Engine.Clock}
+	if s.memory != nil && q.clock.Now().Time().Year() < firstYear {
+		if err := b.AcceptClock(); err != nil {
+			return nil, errors.Join(err, b.Close())
+		}
+	}
+	return q, nil
+}
+
+// firstYear is the first year that a machine's clock may show; see
+// [ErrClockSuspect].
+const firstYear = 2020
+
+// Close ends Receives that wait, lets other calls finish, makes everything
+// durable and closes the store. No goroutine is left when it returns. Once is
+// enough; a second call returns what the first one did.
+func (q *Queue) Close() error {
+	q.closeOnce.Do(func() {
+		q.b.Drain()
+		q.open.Lock()
+		q.closed = true
+		q.open.Unlock()
+		q.closeErr = q.b.Close()
+	})
+	return q.closeErr
+}
+
+// enter lets a call in unless the queue is closed. The caller leaves through
+// leave if there was no error. A call never enters twice: a Close between would
+// wait for it for ever.
+func (q *Queue) enter() error {
+	q.open.RLock()
+	if q.closed {
+		q.open.RUnlock()
+		return ErrClosed
+	}
+	return nil
+}
+
+func (q *Queue) leave() { q.open.RUnlock() }
+
+// A Recovery says what Open found.
+type Recovery struct {
+	New      bool          // the store was made by this Open
+	Waiting  int64         // messages that waited
+	Overdue  bool          // some of them fell due while nobody was there
+	Replayed uint64        // batches of the log read again
+	Torn     uint64        // bytes at the log's end that a crash left unfinished; nothing in them was acknowledged
+	Took     time.Duration // until ready
+}
+
+// Recovered says what Open found.
+func (q *Queue) Recovered() Recovery {
+	r := q.b.Recovered()
+	return Recovery{
+		New: r.New, Waiting: r.Waiting, Overdue: r.Overdue, Replayed: r.Replayed,
+		Torn: uint64(r.Log.Torn), Took: r.Took,
+	}
+}
+
+// Failed is closed when the disk has failed; [Queue.Err] says how. A program
+// that cannot do without its queue exits then, or closes it and opens it again.
+func (q *Queue) Failed() <-chan struct{} { return q.b.Failed() }
+
+// Err is why the queue failed, an [ErrFailed], or nil while it has not.
+func (q *Queue) Err() error { return q.b.Err() }
+
+// Ready says why the queue does not do all its work: [ErrClosed], [ErrFailed] or
+// [ErrClockSuspect]. Nil is ready.
+func (q *Queue) Ready() error {
+	if err := q.enter(); err != nil {
+		return err
+	}
+	defer q.leave()
+	return q.b.Ready()
+}
+
+// AcceptClock believes the machine's clock as it is: one that is suspect
+// ([ErrClockSuspect]), or one that was set less than 5 seconds ago.
+func (q *Queue) AcceptClock() error {
+	if err := q.enter(); err != nil {
+		return err
+	}
+	defer q.leave()
+	return q.b.AcceptClock()
+}
+
+// Now is the time that the queue believes, in whole milliseconds, from which
+// delays count.
+func (q *Queue) Now() time.Time { return time.UnixMilli(q.b.Now()).UTC() }
+
+// Settle returns when everything that is due by the queue's clock is visible.
+// Tests that move a clock of their own ([WithClock]) call it instead of
+// sleeping.
+func (q *Queue) Settle(ctx context.Context) error {
+	if err := q.enter(); err != nil {
+		return err
+	}
+	defer q.leave()
+	return q.b.Settle(ctx)
+}
+
+// Stats are figures about a queue since it was opened.
+type Stats struct {
+	Waiting     int64         // messages that wait now
+	Visible     uint64        // messages that ever became visible, also before it was opened
+	Overdue     bool          // something is due and not visible yet
+	Wakeups     int64         // times the timer for the next due fired
+	Fruitless   int64         // of these, found nothing due
+	Ticks       int64         // writes made because something fell due
+	Syncs       int64         // of the log
+	SyncTime    time.Duration // in all
+	Cuts        int64         // checkpoints
+	CutFailures int64         // put off, and tried again later
+	ClockSteps  int64         // times the machine's clock was set and followed
+	LogBytes    uint64        // ever written to the log
+}
+
+// Stats gives the figures.
+func (q *Queue) Stats() (Stats, error) {
+	if err := q.enter(); err != nil {
+		return Stats{}, err
+	}
+	defer q.leave()
+	c, err := q.b.Counts("")
+	if err != nil {
+		return Stats{}, err
+	}
+	s := q.b.Stats()
+	return Stats{
+		Waiting: c.Waiting, Visible: c.Visible, Overdue: c.Overdue,
+		Wakeups: s.Wakeups, Fruitless: s.Fruitless, Ticks: s.Ticks, Syncs: s.Syncs, SyncTime: s.SyncTime,
+		Cuts: s.Cuts, CutFailures: s.CutFailures, ClockSteps: s.ClockSteps, LogBytes: s.LogBytes,
+	}, nil
+}

@@ -1,0 +1,272 @@
+package duemq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/duemq/duemq/internal/broker"
+	"github.com/duemq/duemq/internal/engine"
+	"github.com/duemq/duemq/internal/record"
+)
+
+// MaxBatch is the largest number of messages of one SendBatch.
+const MaxBatch = broker.MaxBatch
+
+// A SendOption says something about a message that is sent.
+type SendOption interface{ send(o *outgoing) }
+
+// outgoing is a message on its way to the broker.
+type outgoing struct {
+	m       broker.Message
+	headers map[string]string
+	delay   *Delay
+	err     error // the first thing that is wrong
+}
+
+func (o *outgoing) refuse(format string, args ...any) {
+	if o.err == nil {
+		o.err = fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+	}
+}
+
+// A Delay says when a message falls due: [After], [At] or [Level]. It is a
+// SendOption, and what [Queue.Reschedule] takes. The zero Delay is at once.
+type Delay struct {
+	d    engine.Delay
+	name string
+	zero bool // the zero time was given
+}
+
+// After is due once d has passed since the queue took the message; d is rounded
+// up to whole milliseconds. Zero and negative are at once.
+func After(d time.Duration) Delay {
+	return Delay{d: engine.Delay{Kind: engine.DelayAfter, Value: ceilMs(d)}, name: "After"}
+}
+
+// At is due at t on the queue's clock, rounded up to whole milliseconds. Past is
+// at once. The zero time is refused with [ErrInvalid], as most likely somebody
+// forgot to set it.
+func At(t time.Time) Delay {
+	return Delay{d: engine.Delay{Kind: engine.DelayAt, Value: unixMs(t)}, name: "At", zero: t.IsZero()}
+}
+
+// Level is due after the delay that [WithLevels] gives level n, from 1; without
+// it level 3 is 10 s, 16 is 30 min, 18 is 2 h. Above the last level is the last
+// level. Zero and negative are at once.
+func Level(n int) Delay {
+	return Delay{d: engine.Delay{Kind: engine.DelayLevel, Value: int64(n)}, name: "Level"}
+}
+
+func (d Delay) send(o *outgoing) {
+	if o.delay != nil {
+		o.refuse("%s and %s: a message has one delay", o.delay, d)
+		return
+	}
+	if err := d.check(); err != nil && o.err == nil {
+		o.err = err
+	}
+	o.delay, o.m.Delay = &d, d.d
+}
+
+func (d Delay) check() error {
+	if d.zero {
+		return fmt.Errorf("%w: the zero time as due", ErrInvalid)
+	}
+	return nil
+}
+
+// String says how the delay was given.
+func (d Delay) String() string {
+	switch d.d.Kind {
+	case engine.DelayAfter:
+		return fmt.Sprintf("After(%v)", time.Duration(d.d.Value)*time.Millisecond)
+	case engine.DelayAt:
+		return fmt.Sprintf("At(%s)", time.UnixMilli(d.d.Value).UTC().Format(time.RFC3339Nano))
+	case engine.DelayLevel:
+		return fmt.Sprintf("Level(%d)", d.d.Value)
+	default:
+		return "at once"
+	}
+}
+
+type sendFunc func(*outgoing)
+
+func (f sendFunc) send(o *outgoing) { f(o) }
+
+// Key says what the message is about, such as an order's number; several keys
+// have blanks between them.
+func Key(key string) SendOption { return sendFunc(func(o *outgoing) { o.m.Key = key }) }
+
+// Tag is the message's kind within its topic.
+func Tag(tag string) SendOption { return sendFunc(func(o *outgoing) { o.m.Tag = tag }) }
+
+// Header adds a header, RocketMQ's user property. The last value of a name wins.
+func Header(name, value string) SendOption {
+	return sendFunc(func(o *outgoing) {
+		if o.headers == nil {
+			o.headers = make(map[string]string)
+		}
+		o.headers[name] = value
+	})
+}
+
+// InQueue sends into the topic's queue n, from 0, so that messages which name
+// the same one stay in order. Without it the queues take turns.
+func InQueue(n int) SendOption {
+	return sendFunc(func(o *outgoing) { o.m.Queue, o.m.HasQueue = n, true })
+}
+
+// A Receipt says what became of a message that was sent.
+type Receipt struct {
+	ID     string // the message's identity for ever: 16 hexadecimal digits
+	Topic  string
+	Queue  int
+	DueAt  time.Time // in UTC; zero if it was not delayed
+	Ready  bool      // it can be received already
+	Offset int64     // its number in its queue; -1 unless Ready
+	Handle string    // RocketMQ's recall handle, good wherever an ID is; empty if Ready
+	Err    error     // of SendBatch: why this one was refused
+}
+
+// Send sends a message to a topic, which is made on first use. When the error is
+// nil the message is as durable as the [SyncPolicy] says. If ctx ends first, or
+// the queue fails, whether it was sent is unknown; every other error means that
+// it was not: [ErrInvalid], [ErrTooLarge], [ErrForbidden], [ErrDelayTooLong],
+// [ErrClockSuspect], [ErrClosed].
+//
+// The body is the caller's again when Send returns.
+func (q *Queue) Send(ctx context.Context, topic string, body []byte, opts ...SendOption) (Receipt, error) {
+	o := outgoing{m: broker.Message{Topic: topic, Body: body}}
+	for _, opt := range opts {
+		opt.send(&o)
+	}
+	o.finish()
+	if o.err != nil {
+		return Receipt{}, o.err
+	}
+	one := [1]broker.Message{o.m}
+	rs, err := q.send(ctx, one[:])
+	if err != nil {
+		return Receipt{}, err
+	}
+	if rs[0].Err != nil {
+		return Receipt{}, rs[0].Err
+	}
+	return receiptOf(&rs[0]), nil
+}
+
+// SendBatch sends messages in one write, at most [MaxBatch], to any topics. The
+// messages stand for themselves: one that is refused does not keep the others
+// back. There is a receipt for each, in order, a refused one with its Err, and
+// the error joins these, each with its number. Receipts are nil when nothing is
+// known of any: ctx has ended, or the queue failed or is closed.
+//
+// What the queue sets in a Message is not looked at. The bodies are the caller's
+// again when SendBatch returns.
+func (q *Queue) SendBatch(ctx context.Context, msgs []Message) ([]Receipt, error) {
+	receipts := make([]Receipt, len(msgs))
+	sends := make([]broker.Message, 0, len(msgs))
+	where := make([]int, 0, len(msgs))
+	for i := range msgs {
+		o := msgs[i].outgoing()
+		if o.err != nil {
+			receipts[i] = Receipt{Topic: msgs[i].Topic, Offset: -1, Err: o.err}
+			continue
+		}
+		sends, where = append(sends, o.m), append(where, i)
+	}
+	rs, err := q.send(ctx, sends)
+	if err != nil {
+		return nil, err
+	}
+	for k := range rs {
+		receipts[where[k]] = receiptOf(&rs[k])
+	}
+	var errs []error
+	for i := range receipts {
+		if err := receipts[i].Err; err != nil {
+			errs = append(errs, fmt.Errorf("message %d: %w", i, err))
+		}
+	}
+	return receipts, errors.Join(errs...)
+}
+
+// outgoing is the message with all that can be sent of it.
+func (m *Message) outgoing() outgoing {
+	o := outgoing{
+		m:       broker.Message{Topic: m.Topic, Body: m.Body, Key: m.Key, Tag: m.Tag},
+		headers: m.Headers,
+	}
+	if m.InQueue {
+		InQueue(m.Queue).send(&o)
+	}
+	if m.After != 0 {
+		After(m.After).send(&o)
+	}
+	if !m.At.IsZero() {
+		At(m.At).send(&o)
+	}
+	if m.Level != 0 {
+		Level(m.Level).send(&o)
+	}
+	o.finish()
+	return o
+}
+
+// finish puts the headers into an order.
+func (o *outgoing) finish() {
+	if len(o.headers) == 0 {
+		return
+	}
+	o.m.Properties = make([]record.Property, 0, len(o.headers))
+	for _, name := range slices.Sorted(maps.Keys(o.headers)) {
+		o.m.Properties = append(o.m.Properties, record.Property{Name: name, Value: o.headers[name]})
+	}
+}
+
+// send sends messages that are the callee's, but for their bodies.
+func (q *Queue) send(ctx context.Context, msgs []broker.Message) ([]broker.Receipt, error) {
+	if err := q.enter(); err != nil {
+		return nil, err
+	}
+	defer q.leave()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if ctx.Done() != nil {
+		// If it ends while the messages are on their way, they are read after this
+		// has returned, and the caller may use the bodies again.
+		keepBodies(msgs)
+	}
+	return q.b.Send(ctx, msgs)
+}
+
+// keepBodies copies the bodies, all into one piece of memory.
+func keepBodies(msgs []broker.Message) {
+	n := 0
+	for i := range msgs {
+		n += len(msgs[i].Body)
+	}
+	all := make([]byte, 0, n)
+	for i := range msgs {
+		from := len(all)
+		all = append(all, msgs[i].Body...)
+		msgs[i].Body = all[from:len(all):len(all)]
+	}
+}
+
+func receiptOf(r *broker.Receipt) Receipt {
+	out := Receipt{Topic: r.Topic, Queue: r.Queue, Offset: -1, Err: r.Err}
+	if r.Err != nil {
+		return out
+	}
+	out.ID, out.DueAt, out.Ready, out.Handle = r.ID.String(), instant(r.Due), r.Ready, r.Handle
+	if r.Ready {
+		out.Offset = int64(r.Offset)
+	}
+	return out
+}
