@@ -3,10 +3,11 @@
 //
 // # The idea
 //
-// To keep a million alarms in order is work: a heap moves each new one past
-// about log2(n) others, and each cancelled one too. A clock does not sort. It
-// has a hand and a ring of marks, and whoever wants to be called at a mark waits
-// at that mark. The hand moves on by one mark a tick and calls whom it finds.
+// To keep a million alarms in order is work. A heap has the earliest one on top,
+// and each time that one leaves, about log2(n) others are compared and moved
+// until the next one is there. A clock does not sort. It has a hand and a ring of
+// marks, and whoever wants to be called at a mark waits at that mark. The hand
+// moves on by one mark a tick and calls whom it finds.
 //
 // Here the ring has 8 slots and the tick is a second. The pointer stands at
 // slot 0. A task that is to wait 5 s goes to slot (0 + 5) mod 8 = 5, to the end
@@ -56,10 +57,11 @@
 // moves at most once a level, no task is touched for another's sake, and 5
 // levels of 256 slots hold 34 years in milliseconds in 1281 slots.
 //
-// Why this is O(1) and a heap is not: a heap pays for an order among all tasks
-// the moment one is added. A wheel pays for a digit of the due time at a time,
-// only when that digit begins to matter, and a task that is cancelled before has
-// never paid. It is a radix sort that runs as slowly as time does.
+// Why this is O(1) and a heap is not: a heap maintains an order among all tasks,
+// whether they will ever fire or not; that costs O(log n) to take one out, and at
+// worst as much to add or cancel one. A wheel pays for a digit of the due time at
+// a time, only when that digit begins to matter, and a task that is cancelled
+// before has never paid. It is a radix sort that runs as slowly as time does.
 //
 // # Aligned levels
 //

@@ -147,7 +147,7 @@ func (w *Hierarchical[T]) AdvanceLimit(now int64, limit int, fire func(due int64
 
 // Next returns the earliest instant in ms at which Advance will fire a task,
 // exactly: no sooner and no later one will do. It is Now if something is due
-// already. Next reports false if no task waits.
+// already. Next reports false if no task waits. It may be called from fire.
 func (w *Hierarchical[T]) Next() (due int64, ok bool) {
 	if w.firstDue() != none {
 		return w.Now(), true

@@ -43,7 +43,7 @@ func TestBitmap(t *testing.T) {
 		b := newBitmap(size)
 		set := map[int]bool{}
 		rng := rand.New(rand.NewPCG(1, uint64(size)))
-		for range 2000 {
+		for range 300 {
 			i := rng.IntN(size)
 			if rng.IntN(3) == 0 {
 				b.set(i)

@@ -112,6 +112,22 @@ func TestAddFromFire(t *testing.T) {
 	})
 }
 
+func TestNextFromFire(t *testing.T) {
+	bothWheels(t, 1, 0, func(t *testing.T, w ring[int]) {
+		w.Add(10, 0)
+		w.Add(15, 1)
+		w.Advance(10, func(due int64, _ int) {
+			if next, ok := w.Next(); next != 15 || !ok {
+				t.Errorf("Next() from fire = %d, %t, want 15, true", next, ok)
+			}
+			w.Add(due, 2) // for the next Advance
+			if next, ok := w.Next(); next != 10 || !ok {
+				t.Errorf("Next() from fire = %d, %t, want 10, true", next, ok)
+			}
+		})
+	})
+}
+
 // TestAddFromFireEnds: a task that adds itself again without a delay does not
 // keep Advance from returning, and a periodic one runs through.
 func TestAddFromFireEnds(t *testing.T) {

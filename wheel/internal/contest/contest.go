@@ -1,0 +1,147 @@
+// Package contest is the load that timers are compared under: the same for the
+// wheels, for what they stand in for, and for other people's wheels, which are in
+// a module of their own.
+package contest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// Timers is a contender. Dues are ms after its start; H is how it names a task.
+type Timers[H any] interface {
+	Add(due int64) H
+	Cancel(h H)
+
+	// Burst adds n tasks that are due at one instant, and returns how long it
+	// took from that instant until the last of them had been called.
+	Burst(n int) time.Duration
+
+	// Close lets go of what the contender runs. Tasks may wait.
+	Close()
+}
+
+// A Spreader can be told the time, so it can go through an hour at once.
+type Spreader interface {
+	// Spread adds tasks with the given dues, and returns how long it took to be
+	// told the end of the hour and to have called all of them.
+	Spread(dues []int64) time.Duration
+}
+
+// Outstanding are the numbers of tasks that wait meanwhile.
+var Outstanding = []int{1_000, 100_000, 1_000_000}
+
+const (
+	hour  = 3_600_000 // ms: all delays are spread over one
+	batch = 1_000     // tasks between two looks at the clock
+)
+
+// Run runs all benchmarks on contenders made by build. Each gets a fresh one.
+func Run[H any](b *testing.B, build func(b *testing.B) Timers[H]) {
+	for _, load := range []struct {
+		name string
+		run  func(b *testing.B, n int, t Timers[H])
+	}{
+		{"add", benchmarkAdd[H]},
+		{"cancel", benchmarkCancel[H]},
+		{"burst", benchmarkBurst[H]},
+		{"hour", benchmarkHour[H]},
+	} {
+		for _, n := range Outstanding {
+			b.Run(fmt.Sprintf("%s/n=%d", load.name, n), func(b *testing.B) {
+				t := build(b)
+				defer t.Close()
+				b.ReportAllocs()
+				load.run(b, n, t)
+			})
+		}
+	}
+}
+
+// Dues returns n dues spread evenly at random over an hour.
+func Dues(n int) []int64 {
+	rng := rand.New(rand.NewPCG(1, uint64(n)))
+	dues := make([]int64, n)
+	for i := range dues {
+		dues[i] = 1 + rng.Int64N(hour)
+	}
+	return dues
+}
+
+// benchmarkAdd measures one Add while about n tasks wait.
+func benchmarkAdd[H any](b *testing.B, n int, t Timers[H]) {
+	eachBatch(b, n, t, func(handles []H, dues []int64) {
+		b.StartTimer()
+		for i := range handles {
+			handles[i] = t.Add(dues[i])
+		}
+		b.StopTimer()
+		for _, h := range handles {
+			t.Cancel(h)
+		}
+	})
+}
+
+// benchmarkCancel measures one Cancel while about n tasks wait.
+func benchmarkCancel[H any](b *testing.B, n int, t Timers[H]) {
+	eachBatch(b, n, t, func(handles []H, dues []int64) {
+		for i := range handles {
+			handles[i] = t.Add(dues[i])
+		}
+		b.StartTimer()
+		for _, h := range handles {
+			t.Cancel(h)
+		}
+		b.StopTimer()
+	})
+}
+
+// eachBatch adds n tasks, and then calls f for b.N more in batches. The timer is
+// stopped.
+func eachBatch[H any](b *testing.B, n int, t Timers[H], f func(handles []H, dues []int64)) {
+	b.StopTimer()
+	for _, due := range Dues(n) {
+		t.Add(due)
+	}
+	dues := Dues(64 * batch)
+	handles := make([]H, batch)
+	b.ResetTimer()
+	for done := 0; done < b.N; done += batch {
+		from := done % len(dues)
+		f(handles[:min(batch, b.N-done)], dues[from:from+batch])
+	}
+}
+
+// benchmarkBurst measures calling n tasks of one instant; ns/op are for one.
+func benchmarkBurst[H any](b *testing.B, n int, t Timers[H]) {
+	perTask(b, n, func() time.Duration { return t.Burst(n) })
+}
+
+// benchmarkHour measures going through an hour in which n tasks are due at
+// random; ns/op are for one. Contenders with a clock of their own have no way
+// to do that.
+func benchmarkHour[H any](b *testing.B, n int, t Timers[H]) {
+	s, ok := t.(Spreader)
+	if !ok {
+		b.SkipNow()
+	}
+	dues := Dues(n)
+	perTask(b, n, func() time.Duration { return s.Spread(dues) })
+}
+
+// perTask runs a round of n tasks, whose time it returns, until b.N tasks are
+// done, and reports the time of one task. A round before brings memory and free
+// lists to the state they are in after a while.
+func perTask(b *testing.B, n int, round func() time.Duration) {
+	round()
+	b.ResetTimer()
+	var spent time.Duration
+	done := 0
+	for done < b.N {
+		spent += round()
+		done += n
+	}
+	b.ReportMetric(float64(spent.Nanoseconds())/float64(done), "ns/op")
+}
