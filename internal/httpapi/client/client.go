@@ -5,21 +5,29 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
-	"time"
+	"net/url"
+	"strings"
 
 	"github.com/duemq/duemq/internal/httpapi/wire"
 )
 
 // ErrUnavailable is the class of servers that cannot be reached, or that broke
-// off before they answered; what was asked may have happened.
+// off before they answered; what was asked may have happened. The error of a
+// context that ended is in the same error.
 var ErrUnavailable = errors.New("server cannot be reached")
 
 // An Error is an answer that refuses. Its text is the problem's detail.
 type Error struct{ wire.Problem }
 
-// Error gives the detail.
-func (e *Error) Error() string { return e.Detail }
+// Error gives the detail, or what there is.
+func (e *Error) Error() string {
+	if e.Detail != "" {
+		return e.Detail
+	}
+	return fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))
+}
 
 // CodeOf gives the code of an error that a server answered with, "" for any
 // other.
@@ -37,81 +45,120 @@ type Options struct {
 }
 
 // Client talks to one server. Its methods are safe for concurrent use.
-type Client struct{}
+type Client struct {
+	base  string // without a slash at its end
+	http  *http.Client
+	agent string
+	own   *http.Transport // closed by Close; nil if the HTTP client is the caller's
+}
+
+// maxIdle is how many connections to the server are kept: as many as a busy
+// program has calls at once.
+const maxIdle = 256
 
 // New gives a client of the server at a URL such as http://127.0.0.1:9870. It
 // does not connect yet.
-func New(server string, o Options) (*Client, error) { return &Client{}, nil }
+func New(server string, o Options) (*Client, error) {
+	u, err := url.Parse(server)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("server %q: want a URL such as http://127.0.0.1:9870", server)
+	}
+	c := &Client{base: strings.TrimSuffix(u.String(), "/"), http: o.HTTP, agent: o.UserAgent}
+	if c.agent == "" {
+		c.agent = "duemq"
+	}
+	if c.http == nil {
+		c.own = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, ForceAttemptHTTP2: true}
+		c.http = &http.Client{Transport: c.own}
+	}
+	return c, nil
+}
 
 // Close closes idle connections.
-func (c *Client) Close() {}
-
-// Publish sends one message; its body travels as it is.
-func (c *Client) Publish(ctx context.Context, m wire.Send) (wire.Receipt, error) {
-	return wire.Receipt{}, nil
+func (c *Client) Close() {
+	if c.own != nil {
+		c.own.CloseIdleConnections()
+	}
 }
-
-// Batch sends messages, each on its own: see the results.
-func (c *Client) Batch(ctx context.Context, msgs []wire.Send) (wire.BatchReply, error) {
-	return wire.BatchReply{}, nil
-}
-
-// Receive leases messages; none within r.Wait is an empty answer.
-func (c *Client) Receive(ctx context.Context, topic string, r wire.Receive) ([]wire.Message, error) {
-	return nil, nil
-}
-
-// Ack finishes a message.
-func (c *Client) Ack(ctx context.Context, lease string) error { return nil }
-
-// AckAll finishes messages. The results have a problem for each lease that did
-// not hold.
-func (c *Client) AckAll(ctx context.Context, leases []string) (wire.AckAllReply, error) {
-	return wire.AckAllReply{}, nil
-}
-
-// Nack gives a message back: it may be received again after d.
-func (c *Client) Nack(ctx context.Context, lease string, d time.Duration) error { return nil }
-
-// Extend has a lease run for d from now on.
-func (c *Client) Extend(ctx context.Context, lease string, d time.Duration) error { return nil }
 
 // Message looks at a message by id or handle.
-func (c *Client) Message(ctx context.Context, ref string) (wire.Message, error) {
-	return wire.Message{}, nil
+func (c *Client) Message(ctx context.Context, ref string) (m wire.Message, err error) {
+	err = c.call(ctx, http.MethodGet, path("messages", ref), nil, &m)
+	return m, err
 }
 
-// Cancel takes a waiting message away, by id or handle.
-func (c *Client) Cancel(ctx context.Context, ref string) (wire.Answer, error) {
-	return wire.Answer{}, nil
+// Cancel takes a waiting message away, by id or handle. A nil error means that
+// it will never be delivered.
+func (c *Client) Cancel(ctx context.Context, ref string) (a wire.Answer, err error) {
+	err = c.call(ctx, http.MethodDelete, path("messages", ref), nil, &a)
+	return a, err
 }
 
 // Reschedule gives a waiting message another due, by id or handle.
-func (c *Client) Reschedule(ctx context.Context, ref string, r wire.Reschedule) (wire.Answer, error) {
-	return wire.Answer{}, nil
+func (c *Client) Reschedule(ctx context.Context, ref string, r wire.Reschedule) (a wire.Answer, err error) {
+	err = c.call(ctx, http.MethodPatch, path("messages", ref), &r, &a)
+	return a, err
 }
 
 // DeliverNow has a waiting message delivered at once, by id or handle.
-func (c *Client) DeliverNow(ctx context.Context, ref string) (wire.Answer, error) {
-	return wire.Answer{}, nil
+func (c *Client) DeliverNow(ctx context.Context, ref string) (a wire.Answer, err error) {
+	err = c.call(ctx, http.MethodPost, path("messages", ref, "deliver"), nil, &a)
+	return a, err
 }
 
 // Pending lists what waits, a page at a time.
-func (c *Client) Pending(ctx context.Context, q wire.PendingQuery) (wire.Page, error) {
-	return wire.Page{}, nil
+func (c *Client) Pending(ctx context.Context, q wire.PendingQuery) (p wire.Page, err error) {
+	err = c.call(ctx, http.MethodGet, path("pending")+query(&q, true), nil, &p)
+	return p, err
 }
 
 // Count counts what waits. Limit and Cursor are not read.
-func (c *Client) Count(ctx context.Context, q wire.PendingQuery) (int64, error) { return 0, nil }
+func (c *Client) Count(ctx context.Context, q wire.PendingQuery) (int64, error) {
+	var n wire.Count
+	err := c.call(ctx, http.MethodGet, path("pending", "count")+query(&q, false), nil, &n)
+	return n.Count, err
+}
 
 // Stats gives the broker's figures.
-func (c *Client) Stats(ctx context.Context) (wire.Stats, error) { return wire.Stats{}, nil }
+func (c *Client) Stats(ctx context.Context) (s wire.Stats, err error) {
+	err = c.call(ctx, http.MethodGet, path("stats"), nil, &s)
+	return s, err
+}
 
 // AcceptClock has the broker believe its machine's clock as it is.
-func (c *Client) AcceptClock(ctx context.Context) (wire.Clock, error) { return wire.Clock{}, nil }
+func (c *Client) AcceptClock(ctx context.Context) (k wire.Clock, err error) {
+	err = c.call(ctx, http.MethodPost, path("clock", "accept"), nil, &k)
+	return k, err
+}
 
 // Ready says why the server should get no traffic, nil if it should.
-func (c *Client) Ready(ctx context.Context) error { return nil }
+func (c *Client) Ready(ctx context.Context) error {
+	return c.call(ctx, http.MethodGet, "/readyz", nil, nil)
+}
 
 // Version says what runs.
-func (c *Client) Version(ctx context.Context) (wire.Version, error) { return wire.Version{}, nil }
+func (c *Client) Version(ctx context.Context) (v wire.Version, err error) {
+	err = c.call(ctx, http.MethodGet, "/version", nil, &v)
+	return v, err
+}
+
+// query writes a PendingQuery; paged says whether limit and cursor count.
+func query(q *wire.PendingQuery, paged bool) string {
+	v := url.Values{}
+	set := func(name, value string, given bool) {
+		if given {
+			v.Set(name, value)
+		}
+	}
+	set("topic", q.Topic, q.Topic != "")
+	set("tag", q.Tag, q.Tag != "")
+	set("from", q.From.String(), q.From != 0)
+	set("to", q.To.String(), q.To != 0)
+	set("within", q.Within.String(), q.Within != 0)
+	set("limit", fmt.Sprint(q.Limit), paged && q.Limit != 0)
+	set("cursor", q.Cursor, paged && q.Cursor != "")
+	if len(v) == 0 {
+		return ""
+	}
+	return "?" + v.Encode()
+}

@@ -75,3 +75,8 @@ type Recovery struct {
 	Overdue bool     `json:"overdue"` // something fell due while nobody was there
 	Took    Duration `json:"took"`
 }
+
+// A Status is the answer of a probe that is content.
+type Status struct {
+	Status string `json:"status"` // ok or ready
+}

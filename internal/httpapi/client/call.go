@@ -1,0 +1,100 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+
+	"github.com/duemq/duemq/internal/httpapi/wire"
+)
+
+// Limits of answers. A reply of messages may be as large as the server makes it.
+const (
+	maxReply   = 256 << 20
+	maxProblem = 1 << 20
+)
+
+// path joins escaped segments under /v1.
+func path(segments ...string) string {
+	p := "/v1"
+	for _, s := range segments {
+		p += "/" + url.PathEscape(s)
+	}
+	return p
+}
+
+// call sends in as JSON, if there is any, and reads the answer into out.
+func (c *Client) call(ctx context.Context, method, to string, in, out any) error {
+	if in == nil {
+		return c.do(ctx, method, to, "", nil, out)
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, method, to, "application/json", bytes.NewReader(body), out)
+}
+
+// do sends one request.
+func (c *Client) do(ctx context.Context, method, to, kind string, body io.Reader, out any) error {
+	r, err := http.NewRequestWithContext(ctx, method, c.base+to, body)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("User-Agent", c.agent)
+	if kind != "" {
+		r.Header.Set("Content-Type", kind)
+	}
+	w, err := c.http.Do(r)
+	if err != nil {
+		return c.unavailable(err)
+	}
+	defer func() { _ = w.Body.Close() }()
+	if w.StatusCode >= http.StatusMultipleChoices {
+		return refusal(w)
+	}
+	if out == nil {
+		_, err = io.Copy(io.Discard, io.LimitReader(w.Body, maxProblem))
+		return err
+	}
+	reply, err := io.ReadAll(io.LimitReader(w.Body, maxReply))
+	if err != nil {
+		return c.unavailable(err)
+	}
+	if err := json.Unmarshal(reply, out); err != nil {
+		return fmt.Errorf("%s %s: the answer is not from a DueMQ server: %w", method, c.base+to, err)
+	}
+	return nil
+}
+
+// unavailable names the server once and keeps the reason.
+func (c *Client) unavailable(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err // its text repeats method and URL
+	}
+	return fmt.Errorf("%w: %s: %w", ErrUnavailable, c.base, err)
+}
+
+// refusal reads a problem. An answer without one, from a proxy perhaps, is told
+// by its status.
+func refusal(w *http.Response) error {
+	e := &Error{}
+	kind, _, err := mime.ParseMediaType(w.Header.Get("Content-Type"))
+	if err == nil && kind == wire.ProblemType {
+		text, rerr := io.ReadAll(io.LimitReader(w.Body, maxProblem))
+		if rerr != nil || json.Unmarshal(text, &e.Problem) != nil {
+			e.Problem = wire.Problem{}
+		}
+	}
+	if e.Status == 0 {
+		e.Status = w.StatusCode
+		e.Detail = fmt.Sprintf("%s answered %s", w.Request.URL.Host, w.Status)
+	}
+	return e
+}

@@ -1,0 +1,83 @@
+package httpapi
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// admit refuses what a browser page could send on its own.
+func (h *Handler) admit(r *http.Request) error {
+	if onLoopback(r) && !h.ownHost(r.Host) {
+		return fmt.Errorf("%w: %q is none of this server's on a loopback address; use localhost or 127.0.0.1, or add the name to the configured hosts",
+			errHost, shorten(r.Host))
+	}
+	if err := h.origin.Check(r); err != nil {
+		return fmt.Errorf("%w: a page of another origin may not change anything here", errCrossOrigin)
+	}
+	return nil
+}
+
+// onLoopback says whether the connection came to a loopback address, where only
+// programs of this machine are expected. What is not known to be elsewhere is.
+func onLoopback(r *http.Request) bool {
+	switch a := r.Context().Value(http.LocalAddrContextKey).(type) {
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	case *net.UnixAddr:
+		return false // no page reaches it
+	}
+	return true
+}
+
+// ownHost says whether a Host header names this server. A page whose name was
+// made to resolve to 127.0.0.1 (DNS rebinding) is of the same origin as far as
+// the browser knows, and only its Host gives it away.
+func (h *Handler) ownHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a.IsLoopback()
+	}
+	same := func(name string) bool { return strings.EqualFold(name, host) }
+	return host == "" || same("localhost") || slices.ContainsFunc(h.o.Hosts, same)
+}
+
+// enter takes room for a request, without waiting.
+func (h *Handler) enter(room int) (leave func(), err error) {
+	sem, limit := h.requests, h.o.MaxRequests
+	switch room {
+	case open:
+		return func() {}, nil
+	case poll:
+		sem, limit = h.polls, h.o.MaxPolls
+	}
+	if !sem.TryAcquire(1) {
+		return nil, fmt.Errorf("%w: %d at once is the limit; try again in a second", errOverloaded, limit)
+	}
+	return func() { sem.Release(1) }, nil
+}
+
+// unrouted answers what no route takes. found is the mux's own answer.
+func (h *Handler) unrouted(w http.ResponseWriter, r *http.Request, found http.Handler) {
+	probe := probe{header: make(http.Header)}
+	found.ServeHTTP(&probe, r)
+	if allow := probe.header.Get("Allow"); allow != "" {
+		w.Header().Set("Allow", allow)
+		h.refuse(w, r, fmt.Errorf("%w: %s on %s; it takes %s", errMethod, r.Method, shorten(r.URL.Path), allow))
+		return
+	}
+	h.refuse(w, r, fmt.Errorf("%w: %s; the API begins with /v1, for example POST /v1/topics/orders/messages", errRoute, shorten(r.URL.Path)))
+}
+
+// A probe takes an answer without sending it.
+type probe struct{ header http.Header }
+
+func (p *probe) Header() http.Header         { return p.header }
+func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
+func (p *probe) WriteHeader(int)             {}

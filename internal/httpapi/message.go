@@ -1,0 +1,112 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/duemq/duemq/internal/broker"
+	"github.com/duemq/duemq/internal/httpapi/wire"
+)
+
+// message shows one message, by id or handle.
+func (h *Handler) message(w http.ResponseWriter, r *request) error {
+	v, err := h.b.Message(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	m := message(&v)
+	return writeJSON(w, http.StatusOK, &m)
+}
+
+// cancel takes a waiting message away.
+func (h *Handler) cancel(w http.ResponseWriter, r *request) error {
+	a, err := h.b.Cancel(r.Context(), r.PathValue("id"))
+	return answer(w, a, wire.StateCancelled, err)
+}
+
+// reschedule gives a waiting message another due.
+func (h *Handler) reschedule(w http.ResponseWriter, r *request) error {
+	var q wire.Reschedule
+	if err := r.decode(maxBody, &q); err != nil {
+		return err
+	}
+	a, err := h.move(r, &q)
+	return answer(w, a, wire.StateWaiting, err)
+}
+
+func (h *Handler) move(r *request, q *wire.Reschedule) (broker.Answer, error) {
+	id := r.PathValue("id")
+	switch {
+	case q.By != "" && (q.At != "" || q.After != ""):
+		return broker.Answer{}, fmt.Errorf("%w: by moves the due that the message has; give it alone", errDelayConflict)
+	case q.By != "":
+		by, err := h.length(q.By)
+		if err != nil {
+			return broker.Answer{}, err
+		}
+		return h.b.Shift(r.Context(), id, by)
+	case q.At == "" && q.After == "":
+		return broker.Answer{}, fmt.Errorf("%w: no new due; give deliverAt, deliverAfter or by", errBadRequest)
+	}
+	d, err := h.delay(q.After, q.At, q.Zone, "")
+	if err != nil {
+		return broker.Answer{}, err
+	}
+	return h.b.Reschedule(r.Context(), id, d)
+}
+
+// deliverNow has a waiting message delivered at once.
+func (h *Handler) deliverNow(w http.ResponseWriter, r *request) error {
+	a, err := h.b.DeliverNow(r.Context(), r.PathValue("id"))
+	return answer(w, a, wire.StateWaiting, err)
+}
+
+func answer(w http.ResponseWriter, a broker.Answer, s wire.State, err error) error {
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, &wire.Answer{
+		ID: a.ID.String(), Topic: a.Topic, DeliverAt: wire.Time(a.Due), State: s,
+	})
+}
+
+// message makes the wire's message of a view.
+func message(v *broker.View) wire.Message {
+	m := wire.Message{
+		ID: v.ID.String(), Topic: v.Topic, Queue: v.Queue, Key: v.Key, Tag: v.Tag, Body: v.Body,
+		BornAt: wire.Time(v.Born), DeliverAt: wire.Time(v.Due), VisibleAt: wire.Time(v.VisibleAt),
+		Attempt: v.Attempt, Handle: v.Handle, State: wire.State(v.State),
+	}
+	if v.HasOffset {
+		o := uint64(v.Offset)
+		m.Offset = &o
+	}
+	if len(v.Properties) > 0 {
+		m.Headers = make(map[string]string, len(v.Properties))
+		for _, p := range v.Properties {
+			m.Headers[p.Name] = p.Value
+		}
+	}
+	if utf8.Valid(v.Body) {
+		m.Text = string(v.Body)
+	}
+	if v.Due != 0 && v.VisibleAt != 0 {
+		late := v.Lateness().Milliseconds()
+		m.LatenessMs = &late
+	}
+	return m
+}
+
+// receipt makes the wire's receipt of the broker's.
+func receipt(r *broker.Receipt) wire.Receipt {
+	out := wire.Receipt{
+		ID: r.ID.String(), Topic: r.Topic, Queue: r.Queue,
+		DeliverAt: wire.Time(r.Due), Handle: r.Handle, State: wire.StateWaiting,
+	}
+	if r.Ready {
+		o := uint64(r.Offset)
+		out.Offset, out.State = &o, wire.StateReady
+	}
+	return out
+}
