@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
-	"strings"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -18,7 +18,7 @@ var testStart = time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)
 
 func options(disk fs.FS, c clock.Clock) Options {
 	return Options{
-		FS: disk, Dir: "data", Clock: c, Rand: strings.NewReader(strings.Repeat("duemq test store", 4)),
+		FS: disk, Dir: "data", Clock: c, Rand: rand.NewChaCha8([32]byte{1}),
 		SegmentBytes: 1 << 20, CacheBytes: 1 << 20,
 	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/duemq/duemq/internal/clock"
@@ -43,7 +44,7 @@ func (n *instant) resolve(d Delay) (due int64, level uint8, err error) {
 			return 0, 0, nil
 		}
 		if limit := n.o.MaxDelay; d.Value-clock.FloorMs(n.ns) > limit.Milliseconds() {
-			return 0, 0, tooLong(time.Duration(d.Value-clock.FloorMs(n.ns))*time.Millisecond, limit)
+			return 0, 0, tooLong(d.Value-clock.FloorMs(n.ns), limit)
 		}
 		return max(d.Value, n.stamp), 0, nil
 	default:
@@ -56,7 +57,7 @@ func (n *instant) after(ms int64) (int64, error) {
 		return 0, fmt.Errorf("%w: a delay cannot be counted from it; set the clock, or run: duemq clock accept", ErrClockSuspect)
 	}
 	if limit := n.o.MaxDelay.Milliseconds(); ms > limit {
-		return 0, tooLong(time.Duration(min(ms, 1<<43))*time.Millisecond, n.o.MaxDelay)
+		return 0, tooLong(ms, n.o.MaxDelay)
 	}
 	if n.o.Bugs.FloorDue {
 		return clock.FloorMs(n.ns) + ms, nil
@@ -64,7 +65,8 @@ func (n *instant) after(ms int64) (int64, error) {
 	return clock.CeilMs(n.ns) + ms, nil
 }
 
-func tooLong(d, limit time.Duration) error {
+func tooLong(ms int64, limit time.Duration) error {
+	d := time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	return fmt.Errorf("%w: %v, limit %v (%d ms)", ErrDelayTooLong, d, limit, limit.Milliseconds())
 }
 
