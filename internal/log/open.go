@@ -199,8 +199,9 @@ func (k *holding) place(s *segment) error {
 	switch {
 	case s.base%uint64(s.segmentBytes) != 0:
 		return &DamageError{File: s.path, Offset: 32, Reason: "segment begins within another"}
-	case len(k.segments)+len(k.stale) == 0 && s.epoch <= want:
-		// The first segment stays whatever is cut off it.
+	case len(k.segments)+len(k.stale) == 0 && s.prev.Position == s.base && s.epoch <= want:
+		// A log's first segment stays when all is cut off it: what replaces its
+		// first batch has no place before it.
 	case s.epoch < want:
 		k.stale = append(k.stale, s)
 		return nil
