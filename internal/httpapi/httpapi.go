@@ -17,6 +17,7 @@ package httpapi
 import (
 	"log/slog"
 	"net/http"
+	"path"
 	"sync/atomic"
 	"time"
 
@@ -108,8 +109,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(rec, r, err)
 		return
 	}
-	if found, pattern := h.mux.Handler(r); pattern == "" {
-		h.unrouted(rec, r, found)
+	if found, pattern := h.mux.Handler(r); pattern == "" || path.Clean(r.URL.EscapedPath()) != r.URL.EscapedPath() {
+		h.unrouted(rec, r, found) // the mux would redirect a path that is not clean, and a POST would get lost
 		return
 	}
 	h.mux.ServeHTTP(rec, r)

@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/duemq/duemq/internal/httpapi/wire"
 )
@@ -24,7 +25,11 @@ const (
 func path(segments ...string) string {
 	p := "/v1"
 	for _, s := range segments {
-		p += "/" + url.PathEscape(s)
+		s = url.PathEscape(s)
+		if s == "." || s == ".." {
+			s = strings.ReplaceAll(s, ".", "%2E") // it is a name, not a direction
+		}
+		p += "/" + s
 	}
 	return p
 }
@@ -41,8 +46,12 @@ func (c *Client) call(ctx context.Context, method, to string, in, out any) error
 	return c.do(ctx, method, to, "application/json", bytes.NewReader(body), out)
 }
 
-// do sends one request.
+// do sends one request. An empty segment in its path is an empty name, which no
+// route can take.
 func (c *Client) do(ctx context.Context, method, to, kind string, body io.Reader, out any) error {
+	if p, _, _ := strings.Cut(to, "?"); strings.Contains(p, "//") {
+		return &Error{wire.Problem{Status: http.StatusBadRequest, Code: wire.CodeInvalidValue, Detail: "an empty name, id or lease"}}
+	}
 	r, err := http.NewRequestWithContext(ctx, method, c.base+to, body)
 	if err != nil {
 		return err

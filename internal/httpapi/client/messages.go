@@ -70,7 +70,7 @@ func (c *Client) Nack(ctx context.Context, lease string, d time.Duration) error 
 	return c.call(ctx, http.MethodPost, path("leases", lease, "nack"), &wire.Nack{Delay: wire.Duration(d)}, nil)
 }
 
-// Extend has a lease run for d from now on.
+// Extend has a lease run for d from now on; 0 is the server's default.
 func (c *Client) Extend(ctx context.Context, lease string, d time.Duration) error {
 	return c.call(ctx, http.MethodPost, path("leases", lease, "extend"), &wire.Extend{Invisible: wire.Duration(d)}, nil)
 }
