@@ -28,7 +28,7 @@ var faults = map[string]fs.Fault{
 func TestFaultAtEveryOperation(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
-			if err := faultSweep(Bugs{}, 5, 40, fault); err != nil {
+			if err := faultSweep(Bugs{}, 6, 24, fault); err != nil {
 				t.Error(err)
 			}
 		})

@@ -264,18 +264,15 @@ func reopen(disk *vfs.MemFS, o Options, m *model, seed uint64) error {
 	cp := &model{may: append([]history(nil), m.may...), cut: m.cut, first: m.first}
 	w := newWorkload(o, seed, 1, 0)
 	w.model = cp
-	for range 2 {
-		w.options.FS = disk
-		if err := w.open(); err != nil {
-			return err
-		}
-		w.salt += 1 << 32
-		if err := errors.Join(w.append(), w.sync()); err != nil {
-			return err
-		}
-		disk = disk.CrashClone(vfs.CrashCloneCfg{})
-	}
 	w.options.FS = disk
+	if err := w.open(); err != nil {
+		return err
+	}
+	w.salt += 1 << 32
+	if err := errors.Join(w.append(), w.sync()); err != nil {
+		return err
+	}
+	w.options.FS = disk.CrashClone(vfs.CrashCloneCfg{})
 	report, err := Verify(w.options, nil)
 	if err != nil {
 		return err
