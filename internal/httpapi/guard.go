@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // admit refuses what a browser page could send on its own.
@@ -48,20 +49,22 @@ func (h *Handler) ownHost(host string) bool {
 	return host == "" || same("localhost") || slices.ContainsFunc(h.o.Hosts, same)
 }
 
-// enter takes room for a request, without waiting.
-func (h *Handler) enter(room int) (leave func(), err error) {
-	sem, limit := h.requests, h.o.MaxRequests
-	switch room {
-	case open:
-		return func() {}, nil
-	case poll:
-		sem, limit = h.polls, h.o.MaxPolls
-	}
-	if !sem.TryAcquire(1) {
-		return nil, fmt.Errorf("%w: %d at once is the limit; try again in a second", errOverloaded, limit)
-	}
-	return func() { sem.Release(1) }, nil
+// A room bounds how many requests are inside at once.
+type room struct {
+	limit int64
+	taken atomic.Int64
 }
+
+// enter takes room for a request, without waiting.
+func (r *room) enter() error {
+	if r.taken.Add(1) > r.limit {
+		r.leave()
+		return fmt.Errorf("%w: %d at once is the limit; try again in a second", errOverloaded, r.limit)
+	}
+	return nil
+}
+
+func (r *room) leave() { r.taken.Add(-1) }
 
 // unrouted answers what no route takes. found is the mux's own answer.
 func (h *Handler) unrouted(w http.ResponseWriter, r *http.Request, found http.Handler) {

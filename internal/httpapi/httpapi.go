@@ -72,8 +72,8 @@ type Handler struct {
 	b        *broker.Broker
 	mux      *http.ServeMux
 	origin   *http.CrossOriginProtection
-	requests *semaphore.Weighted
-	polls    *semaphore.Weighted
+	requests room
+	polls    room
 	bodies   *semaphore.Weighted
 	metrics  *metrics
 	draining atomic.Bool
@@ -85,11 +85,11 @@ func New(b *broker.Broker, o Options) *Handler {
 	o.setDefaults()
 	h := &Handler{
 		o: o, b: b, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(),
-		requests: semaphore.NewWeighted(o.MaxRequests),
-		polls:    semaphore.NewWeighted(o.MaxPolls),
+		requests: room{limit: o.MaxRequests},
+		polls:    room{limit: o.MaxPolls},
 		bodies:   semaphore.NewWeighted(o.MaxBodies),
 	}
-	h.metrics = newMetrics(b, o.Version)
+	h.metrics = newMetrics(h)
 	for i := range routes {
 		h.mux.Handle(routes[i].pattern, h.endpoint(&routes[i]))
 	}

@@ -27,7 +27,7 @@ type metrics struct {
 	seconds  *prometheus.HistogramVec
 }
 
-func newMetrics(b *broker.Broker, version string) *metrics {
+func newMetrics(h *Handler) *metrics {
 	reg := prometheus.NewRegistry()
 	m := &metrics{
 		show: promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4}),
@@ -42,8 +42,8 @@ func newMetrics(b *broker.Broker, version string) *metrics {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "duemq_build_info", Help: "What runs; always 1.",
 	}, []string{"version", "go"})
-	build.WithLabelValues(version, runtime.Version()).Set(1)
-	reg.MustRegister(m.requests, m.seconds, build, figures{b},
+	build.WithLabelValues(h.o.Version, runtime.Version()).Set(1)
+	reg.MustRegister(m.requests, m.seconds, build, figures{h},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -62,7 +62,7 @@ func (m *metrics) answered(route string, status int, took time.Duration) {
 }
 
 // figures reads the broker when Prometheus asks.
-type figures struct{ b *broker.Broker }
+type figures struct{ h *Handler }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("duemq_"+name, help, labels, nil)
@@ -87,13 +87,14 @@ var (
 	descLogBytes    = desc("log_bytes_total", "Position of the end of the log.")
 	descIndexBytes  = desc("index_disk_bytes", "Bytes of the index on disk.")
 	descRecovery    = desc("recovery_seconds", "How long the start took.")
+	descInflight    = desc("http_inflight", "Requests being answered; a receive counts apart.", "kind")
 )
 
 // Describe names the figures.
 func (figures) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descPending, descVisible, descLevel, descOverdue, descNextDue, descNow, descSuspect, descSteps, descWakeups,
-		descTicks, descFsync, descCut, descCutFailures, descBatches, descLogBytes, descIndexBytes, descRecovery,
+		descTicks, descFsync, descCut, descCutFailures, descBatches, descLogBytes, descIndexBytes, descRecovery, descInflight,
 	} {
 		ch <- d
 	}
@@ -107,22 +108,23 @@ func (f figures) Collect(ch chan<- prometheus.Metric) {
 	count := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 	}
-	s := f.b.Stats()
+	b := f.h.b
+	s := b.Stats()
 	overdue := false
-	for _, t := range bounded(f.b.Topics()) {
+	for _, t := range bounded(b.Topics()) {
 		gauge(descPending, float64(t.Waiting), t.Name)
 		count(descVisible, float64(t.Visible), t.Name)
 		overdue = t.Overdue
 	}
-	for i, l := range f.b.Levels() {
+	for i, l := range b.Levels() {
 		gauge(descLevel, float64(l.Waiting), strconv.Itoa(i))
 	}
-	if due, ok := f.b.NextDue(); ok {
+	if due, ok := b.NextDue(); ok {
 		gauge(descNextDue, float64(due)/1e3)
 	}
 	gauge(descOverdue, oneIf(overdue))
-	gauge(descNow, float64(f.b.Now())/1e3)
-	gauge(descSuspect, oneIf(f.b.Suspect()))
+	gauge(descNow, float64(b.Now())/1e3)
+	gauge(descSuspect, oneIf(b.Suspect()))
 	count(descSteps, float64(s.ClockSteps))
 	count(descWakeups, float64(s.Wakeups-s.Fruitless), "true")
 	count(descWakeups, float64(s.Fruitless), "false")
@@ -133,7 +135,9 @@ func (f figures) Collect(ch chan<- prometheus.Metric) {
 	count(descBatches, float64(s.LogBatches))
 	count(descLogBytes, float64(s.LogBytes))
 	gauge(descIndexBytes, float64(s.Index.DiskBytes))
-	gauge(descRecovery, f.b.Recovered().Took.Seconds())
+	gauge(descRecovery, b.Recovered().Took.Seconds())
+	gauge(descInflight, float64(f.h.requests.taken.Load()), "request")
+	gauge(descInflight, float64(f.h.polls.taken.Load()), "receive")
 }
 
 // bounded sums the topics beyond the limit.

@@ -7,20 +7,16 @@ import (
 	"runtime/debug"
 )
 
-// What a route counts against.
-const (
-	open = iota // nothing: it must answer when all else is full
-	work        // MaxRequests
-	poll        // MaxPolls
-)
-
 // A route is one line of the API.
 type route struct {
 	pattern string
-	room    int
-	query   []string // the parameters that it takes; property.* stands for all that begin so
+	room    func(h *Handler) *room // what it counts against; nil: it must answer when all else is full
+	query   []string               // the parameters that it takes; property.* stands for all that begin so
 	serve   func(h *Handler, w http.ResponseWriter, r *request) error
 }
+
+func work(h *Handler) *room { return &h.requests }
+func poll(h *Handler) *room { return &h.polls }
 
 // properties stands for the parameters that give user properties.
 const properties = "property.*"
@@ -42,24 +38,26 @@ var routes = []route{
 	{"GET /v1/pending/count", work, []string{"topic", "tag", "from", "to", "within", "tz"}, (*Handler).count},
 	{"GET /v1/stats", work, nil, (*Handler).stats},
 	{"POST /v1/clock/accept", work, nil, (*Handler).acceptClock},
-	{"GET /healthz", open, nil, (*Handler).health},
-	{"GET /readyz", open, nil, (*Handler).ready},
-	{"GET /version", open, nil, (*Handler).version},
-	{"GET /metrics", open, nil, (*Handler).showMetrics},
+	{"GET /healthz", nil, nil, (*Handler).health},
+	{"GET /readyz", nil, nil, (*Handler).ready},
+	{"GET /version", nil, nil, (*Handler).version},
+	{"GET /metrics", nil, nil, (*Handler).showMetrics},
 }
 
 // endpoint gives what all routes have in common: room, parameters, problems.
 func (h *Handler) endpoint(rt *route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		defer h.contain(w, r)
-		leave, err := h.enter(rt.room)
-		if err != nil {
-			h.refuse(w, r, err)
-			return
+		if rt.room != nil {
+			if err := rt.room(h).enter(); err != nil {
+				h.refuse(w, r, err)
+				return
+			}
+			defer rt.room(h).leave()
 		}
-		defer leave()
 		req := &request{Request: r, h: h}
 		defer req.release()
+		var err error
 		if req.query, err = parseQuery(r.URL.RawQuery, rt.query); err == nil {
 			err = rt.serve(h, w, req)
 		}
