@@ -89,7 +89,7 @@ crash: ## N kills and N power cuts: make crash N=1000
 	@$(MAKE) --no-print-directory crash-kill crash-power N=$(N)
 
 bench: ## the table of docs/benchmarks.md, measured here
-	go run ./internal/bench/cmd
+	go run ./internal/bench
 
 cover: ## statement coverage by function, total last
 	go test -short -coverpkg=./... -coverprofile=cover.out ./...

@@ -1,0 +1,161 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"math"
+	mrand "math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/duemq/duemq/internal/broker"
+	"github.com/duemq/duemq/internal/clock"
+	"github.com/duemq/duemq/internal/engine"
+	"github.com/duemq/duemq/internal/fs"
+)
+
+const topic = "bench"
+
+// open opens a store on the real disk with the defaults of serve.
+func open(dir string, mod func(*broker.Options)) (*broker.Broker, error) {
+	o := broker.Options{Engine: engine.Options{FS: fs.Real(), Dir: dir, Clock: clock.Real(), Rand: rand.Reader}}
+	if mod != nil {
+		mod(&o)
+	}
+	return broker.Open(context.Background(), o)
+}
+
+// A delayer says when the i-th message is due.
+type delayer func(i int) engine.Delay
+
+func byLevel(level int64) delayer {
+	return func(int) engine.Delay { return engine.Delay{Kind: engine.DelayLevel, Value: level} }
+}
+
+// byTime spreads dues over a window, from a distance on.
+func byTime(from, window time.Duration) delayer {
+	rng := mrand.New(mrand.NewPCG(1, 1))
+	offsets := make([]int64, 1<<16)
+	for i := range offsets {
+		offsets[i] = from.Milliseconds() + rng.Int64N(window.Milliseconds())
+	}
+	return func(i int) engine.Delay {
+		return engine.Delay{Kind: engine.DelayAfter, Value: offsets[i%len(offsets)]}
+	}
+}
+
+func at(due time.Time) delayer {
+	return func(int) engine.Delay { return engine.Delay{Kind: engine.DelayAt, Value: due.UnixMilli()} }
+}
+
+// body is incompressible, as far as the disk is concerned.
+func body(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b)
+	return b
+}
+
+// fill sends n messages from several senders, batch by batch.
+func fill(b *broker.Broker, n, size, senders, batch int, d delayer) error {
+	payload := body(size)
+	var wg sync.WaitGroup
+	errs := make(chan error, senders)
+	for w := range senders {
+		wg.Go(func() {
+			for from := w * batch; from < n; from += senders * batch {
+				msgs := make([]broker.Message, min(batch, n-from))
+				for i := range msgs {
+					msgs[i] = broker.Message{Topic: topic, Body: payload, Delay: d(from + i)}
+				}
+				if err := send(b, msgs); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	return <-errs
+}
+
+func send(b *broker.Broker, msgs []broker.Message) error {
+	receipts, err := b.Send(context.Background(), msgs)
+	if err != nil {
+		return err
+	}
+	for i := range receipts {
+		if receipts[i].Err != nil {
+			return receipts[i].Err
+		}
+	}
+	return nil
+}
+
+// drain has consumers receive and acknowledge until n messages were received.
+func drain(b *broker.Broker, n, consumers, max int, seen func([]broker.Delivery)) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	var mu sync.Mutex
+	left := n
+	var wg sync.WaitGroup
+	errs := make(chan error, consumers)
+	for range consumers {
+		wg.Go(func() {
+			for {
+				mu.Lock()
+				done := left <= 0
+				mu.Unlock()
+				if done {
+					return
+				}
+				got, err := b.Receive(ctx, broker.ReceiveRequest{Topic: topic, Group: "g", Max: max, Wait: 200 * time.Millisecond})
+				if err == nil && len(got) > 0 {
+					if seen != nil {
+						seen(got)
+					}
+					leases := make([]string, len(got))
+					for i := range got {
+						leases[i] = got[i].Lease
+					}
+					_, err = b.Ack(ctx, leases)
+				}
+				if err != nil {
+					errs <- err
+					return
+				}
+				mu.Lock()
+				left -= len(got)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	return <-errs
+}
+
+// visible waits until n messages of the topic have become visible.
+func visible(b *broker.Broker, n uint64) error {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
+		c, err := b.Counts(topic)
+		if err != nil {
+			return err
+		}
+		if c.Visible >= n {
+			return nil
+		}
+	}
+	return fmt.Errorf("fewer than %d messages became visible in 5 minutes", n)
+}
+
+// percentile of sorted values.
+func percentile(sorted []float64, p float64) float64 {
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
+	return sorted[min(len(sorted)-1, int(p*float64(len(sorted))))]
+}
