@@ -94,15 +94,18 @@ func TestPortBase(t *testing.T) {
 		{"alone", Sources{Flags: map[string]string{"port-base": "7000"}}, "127.0.0.1:7000", "port_base of --port-base"},
 		{
 			"beside an address of the same kind",
-			Sources{Flags: map[string]string{"port-base": "7000", "http": "127.0.0.1:8000"}}, "127.0.0.1:8000", "--http",
+			Sources{Flags: map[string]string{"port-base": "7000", "http": "127.0.0.1:8000"}},
+			"127.0.0.1:8000", "--http",
 		},
 		{
 			"weaker than the address",
-			Sources{Environ: []string{"DUEMQ_PORT_BASE=7000"}, Flags: map[string]string{"http": "127.0.0.1:8000"}}, "127.0.0.1:8000", "--http",
+			Sources{Environ: []string{"DUEMQ_PORT_BASE=7000"}, Flags: map[string]string{"http": "127.0.0.1:8000"}},
+			"127.0.0.1:8000", "--http",
 		},
 		{
 			"stronger than the address, whose host stays",
-			Sources{Environ: []string{"DUEMQ_HTTP=[::1]:8000"}, Flags: map[string]string{"port-base": "7000"}}, "[::1]:7000", "port_base of --port-base",
+			Sources{Environ: []string{"DUEMQ_HTTP=[::1]:8000"}, Flags: map[string]string{"port-base": "7000"}},
+			"[::1]:7000", "port_base of --port-base",
 		},
 		{"with the door shut", Sources{Environ: []string{"DUEMQ_HTTP=off"}, Flags: map[string]string{"port-base": "7000"}}, "off", "DUEMQ_HTTP"},
 	}

@@ -3,8 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,10 +16,11 @@ import (
 
 // A Key is one thing that a server can be told.
 type Key struct {
-	Name    string // of its flag, without the dashes
-	Value   string // what stands for the value in help texts; empty for a switch
-	Default string // text of the default; empty when there is none
-	Usage   string // one line
+	Name    string   // of its flag, without the dashes
+	Value   string   // what stands for the value in help texts; empty for a switch
+	Default string   // text of the default; empty when there is none
+	Usage   string   // one line
+	Choices []string // the values there are; nil if there are many
 
 	set func(*Config, string) error
 }
@@ -38,25 +39,37 @@ const EnvPrefix = "DUEMQ_"
 // Keys lists all keys, in the order in which they are shown.
 func Keys() []Key {
 	return []Key{
-		{"data", "DIR", "./duemq-data", "folder of the data, made when missing", setData},
-		{"http", "ADDR", "127.0.0.1:9870", "address of the HTTP API, or off", setHTTP},
+		{Name: "data", Value: "DIR", Default: "./duemq-data", Usage: "folder of the data, made when missing", set: setData},
+		{Name: "http", Value: "ADDR", Default: "127.0.0.1:9870", Usage: "address of the HTTP API, or off", set: setHTTP},
 		{
-			"sync", "POLICY", "always",
-			"when a sender is answered: always (its message is on disk) or interval (it is written; a power cut loses up to sync-every)",
-			setSync,
+			Name: "sync", Value: "POLICY", Default: syncPolicies[0], Choices: syncPolicies, set: setSync,
+			Usage: "when a sender is answered: always (its message is on disk) or interval (it is written; a power cut loses up to sync-every)",
 		},
-		{"sync-every", "DURATION", "500ms", "time between syncs under sync interval", setSyncEvery},
-		{"port-base", "N", "", "first of the ports: HTTP gets N", setPortBase},
-		{"insecure", "", "false", "allow addresses that other machines reach, although nobody is asked for a password", setInsecure},
+		{Name: "sync-every", Value: "DURATION", Default: "500ms", Usage: "time between syncs under sync interval", set: setSyncEvery},
+		{Name: "port-base", Value: "N", Usage: "first of the ports: HTTP gets N", set: setPortBase},
 		{
-			"levels", "LIST", levelsText(engine.DefaultLevels()),
-			"delay levels 1, 2, ..., as in RocketMQ's messageDelayLevel; a change moves no waiting message", setLevels,
+			Name: "insecure", Default: "false", set: setInsecure,
+			Usage: "allow addresses that other machines reach, although nobody is asked for a password",
 		},
-		{"max-delay", "DURATION", "365d", "longest delay that is accepted", setMaxDelay},
-		{"log-level", "LEVEL", "info", "lowest level of log lines: debug, info, warn or error", setLogLevel},
-		{"log-format", "FORMAT", FormatText, "form of log lines: text or json", setLogFormat},
+		{
+			Name: "levels", Value: "LIST", Default: levelsText(engine.DefaultLevels()), set: setLevels,
+			Usage: "delay levels 1, 2, ..., as in RocketMQ's messageDelayLevel; a change moves no waiting message",
+		},
+		{Name: "max-delay", Value: "DURATION", Default: "365d", Usage: "longest delay that is accepted", set: setMaxDelay},
+		{
+			Name: "log-level", Value: "LEVEL", Default: "info", Choices: logLevels, set: setLogLevel,
+			Usage: "lowest level of log lines: debug, info, warn or error",
+		},
+		{Name: "log-format", Value: "FORMAT", Default: FormatText, Choices: logFormats, Usage: "form of log lines: text or json", set: setLogFormat},
 	}
 }
+
+// The words of keys that take one of a few.
+var (
+	syncPolicies = []string{"always", "interval"} // by engine.SyncPolicy
+	logLevels    = []string{"debug", "info", "warn", "error"}
+	logFormats   = []string{FormatText, FormatJSON}
+)
 
 func setData(c *Config, text string) error {
 	if text == "" {
@@ -82,14 +95,11 @@ func setHTTP(c *Config, text string) error {
 }
 
 func setSync(c *Config, text string) error {
-	switch text {
-	case "always":
-		c.Sync = engine.SyncAlways
-	case "interval":
-		c.Sync = engine.SyncInterval
-	default:
-		return choice(text, "always", "interval")
+	policy := slices.Index(syncPolicies, text)
+	if policy < 0 {
+		return choice(text, syncPolicies)
 	}
+	c.Sync = engine.SyncPolicy(policy)
 	return nil
 }
 
@@ -159,21 +169,9 @@ func setLevels(c *Config, text string) error {
 func levelsText(levels []time.Duration) string {
 	words := make([]string, len(levels))
 	for i, d := range levels {
-		words[i] = shortDuration(d)
+		words[i] = wire.Short(d)
 	}
 	return strings.Join(words, " ")
-}
-
-// shortDuration leaves out the zeros that Go writes: 1h, not 1h0m0s.
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 func setMaxDelay(c *Config, text string) error {
@@ -189,27 +187,22 @@ func setMaxDelay(c *Config, text string) error {
 }
 
 func setLogLevel(c *Config, text string) error {
-	levels := map[string]slog.Level{
-		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	if !slices.Contains(logLevels, text) {
+		return choice(text, logLevels)
 	}
-	level, ok := levels[text]
-	if !ok {
-		return choice(text, "debug", "info", "warn", "error")
-	}
-	c.LogLevel = level
-	return nil
+	return c.LogLevel.UnmarshalText([]byte(text))
 }
 
 func setLogFormat(c *Config, text string) error {
-	if text != FormatText && text != FormatJSON {
-		return choice(text, FormatText, FormatJSON)
+	if !slices.Contains(logFormats, text) {
+		return choice(text, logFormats)
 	}
 	c.LogFormat = text
 	return nil
 }
 
 // choice refuses a word that is none of those.
-func choice(text string, words ...string) error {
+func choice(text string, words []string) error {
 	want := "want " + strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 	if near, ok := Nearest(text, words); ok {
 		return fmt.Errorf("%s; did you mean %s?", want, near)

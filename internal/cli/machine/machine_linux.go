@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -19,12 +20,11 @@ import (
 func PortHolder(port int) (p Process, ok bool) {
 	inodes := map[string]bool{}
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		f, err := os.Open(table)
+		text, err := os.ReadFile(table)
 		if err != nil {
 			continue
 		}
-		listeners(inodes, f, port)
-		f.Close()
+		listeners(inodes, bytes.NewReader(text), port)
 	}
 	if len(inodes) == 0 {
 		return p, false

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/duemq/duemq/internal/config"
+	"github.com/duemq/duemq/internal/engine"
+)
+
+// announce says that the server is ready: where data is, how safe it is, what
+// was found, and lines to copy.
+func (s *server) announce() {
+	r := s.broker.Recovered()
+	if s.c.LogFormat == config.FormatJSON {
+		s.log.Info("ready", slog.String("version", buildVersion().Version), slog.String("data", s.c.Data),
+			slog.String("http", s.address()), slog.Bool("new", r.New), slog.Int64("pending", r.Waiting),
+			slog.Bool("overdue", r.Overdue), slog.Duration("recovery", r.Took), slog.Duration("start", s.since()))
+		return
+	}
+	s.say("%s", s.banner(&r, s.since()))
+	if r.Log.Torn > 0 {
+		s.log.Warn("the end of the log was never acknowledged and was dropped", slog.Int64("bytes", r.Log.Torn), slog.String("reason", r.Log.Reason))
+	}
+}
+
+// address is where the HTTP API is.
+func (s *server) address() string {
+	if s.http == nil {
+		return config.Off
+	}
+	return "http://" + s.http.Addr().String()
+}
+
+func (s *server) banner(r *engine.Recovery, took time.Duration) string {
+	var b strings.Builder
+	a := s.a
+	fmt.Fprintf(&b, "  %s  ·  data %s (%s)  ·  %s\n", a.paint(a.outWidth, bold, "duemq "+buildVersion().Version),
+		s.c.Data, found(r), durability(&s.c))
+	if s.http == nil {
+		fmt.Fprintf(&b, "  HTTP API   off, and this version has no other door: nobody can send or receive\n")
+	} else {
+		reach := "this machine only"
+		if s.c.Insecure {
+			reach = "whoever reaches it may do everything"
+		}
+		url := s.address()
+		server := serverArgument(url)
+		fmt.Fprintf(&b, "  HTTP API   %s   (%s)\n", url, reach)
+		fmt.Fprintf(&b, "  Try:   %s send orders 'hello' --after 10s%s\n", a.self, server)
+		fmt.Fprintf(&b, "         %s recv orders%s\n", a.self, server)
+		fmt.Fprintf(&b, "         curl -d 'hello' '%s/v1/topics/orders/messages?after=10s'\n", url)
+	}
+	fmt.Fprintf(&b, "  Ready in %d ms.\n", took.Milliseconds())
+	return b.String()
+}
+
+// found says what was in the data folder.
+func found(r *engine.Recovery) string {
+	if r.New {
+		return "new"
+	}
+	overdue := ""
+	if r.Overdue {
+		overdue = ", what is overdue goes out now"
+	}
+	return fmt.Sprintf("recovered %s pending in %d ms%s", count(r.Waiting), r.Took.Milliseconds(), overdue)
+}
+
+// durability says what has happened to a message when its sender is answered.
+func durability(c *config.Config) string {
+	if c.Sync == engine.SyncInterval {
+		return fmt.Sprintf("synced every %v: a power cut loses up to that", c.SyncEvery)
+	}
+	return "synced before it answers"
+}

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duemq/duemq/internal/httpapi/client"
+	"github.com/duemq/duemq/internal/httpapi/wire"
+)
+
+// A receiver is one run of recv.
+type receiver struct {
+	a      *app
+	remote *remote
+	topic  string
+	group  string
+	max    int
+	wait   string
+	ack    ackMode
+	out    list
+}
+
+func (a *app) recvCommand() *cobra.Command {
+	r := &receiver{a: a, ack: ackAuto, out: list{a: a}}
+	cmd := &cobra.Command{
+		Use:     "recv TOPIC",
+		Aliases: []string{"receive"},
+		Short:   "Receive messages as they fall due",
+		Long: `Receive messages as they fall due, until there are --max, nothing came for --wait, or you
+interrupt. Receivers of one group share the messages; each group gets all. A new group begins
+with the earliest message.
+
+A message is acknowledged once it has been printed. With --ack none it is not: it comes again
+when its lease of 30 s ends.
+
+It exits with 5 if nothing came within --wait.`,
+		Example: a.example(
+			"recv orders", "",
+			"recv orders --group billing --max 1 -o json", "one message, for a script",
+			"recv orders --wait 5s", "what there is, then 5 s without any",
+		),
+		Args: a.args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.topic = args[0]
+			return r.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&r.group, "group", "g", "cli", "`GROUP` of receivers that share the messages")
+	f.IntVar(&r.max, "max", 0, "end after so many messages; 0 is no end")
+	f.StringVar(&r.wait, "wait", "", "end when nothing came for so `LONG`; without it, never")
+	f.Var(&r.ack, "ack", "acknowledge what was printed: auto, or none")
+	complete(cmd, "ack", string(ackAuto), string(ackNone))
+	r.remote = a.serverFlag(cmd)
+	a.outputFlag(cmd)
+	return cmd
+}
+
+// An ackMode says whether received messages are acknowledged.
+type ackMode string
+
+const (
+	ackAuto ackMode = "auto"
+	ackNone ackMode = "none"
+)
+
+// Set takes the value of --ack.
+func (m *ackMode) Set(s string) error {
+	if *m = ackMode(s); *m != ackAuto && *m != ackNone {
+		return errors.New("want auto or none")
+	}
+	return nil
+}
+
+// String gives the mode's name.
+func (m *ackMode) String() string { return string(*m) }
+
+// Type stands for the value in help texts.
+func (*ackMode) Type() string { return "MODE" }
+
+const (
+	pollFor  = 20 * time.Second // of one long poll
+	pageSize = 100              // messages of one receive
+)
+
+func (r *receiver) run(ctx context.Context) error {
+	patience := time.Duration(0) // none is for ever
+	if r.wait != "" {
+		var err error
+		if patience, err = wire.ParseDuration(r.wait); err != nil || patience <= 0 {
+			return usage("--wait "+quote(r.wait), "want a length of time above zero, such as 5s")
+		}
+	}
+	if r.max < 0 {
+		return usage(fmt.Sprintf("--max %d", r.max), "want at least 0")
+	}
+	c, err := r.remote.dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	err = r.receive(ctx, c, patience)
+	if eerr := r.out.end(); err == nil {
+		err = eerr
+	}
+	return err
+}
+
+func (r *receiver) receive(ctx context.Context, c *client.Client, patience time.Duration) error {
+	last := r.a.Clock.Now().Mono // when the last message came
+	for r.max == 0 || r.out.n < r.max {
+		ask := wire.Receive{Group: r.group, Max: pageSize, Wait: wire.Duration(pollFor)}
+		if r.max > 0 {
+			ask.Max = min(ask.Max, r.max-r.out.n)
+		}
+		if patience > 0 {
+			left := patience - time.Duration(r.a.Clock.Now().Mono-last)
+			if left <= 0 {
+				return r.ended(patience)
+			}
+			ask.Wait = min(ask.Wait, wire.Duration(left))
+		}
+		watch := r.a.watch(ctx, c, r.topic)
+		msgs, err := c.Receive(ctx, r.topic, ask)
+		watch.end()
+		if err != nil {
+			return r.a.answered(ctx, "cannot receive from "+r.topic, err)
+		}
+		if len(msgs) == 0 {
+			continue
+		}
+		last = r.a.Clock.Now().Mono
+		if err := r.take(ctx, c, msgs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ended is the end after nothing came for a while.
+func (r *receiver) ended(patience time.Duration) error {
+	if r.out.n > 0 {
+		return nil
+	}
+	return &failure{
+		code: exitUnavailable, what: "no message in " + r.topic + " within " + span(patience),
+		next: fmt.Sprintf("look at what waits: %s pending ls --topic %s%s", r.a.self, r.topic, serverArgument(r.remote.url)),
+	}
+}
+
+// take prints messages and acknowledges them.
+func (r *receiver) take(ctx context.Context, c *client.Client, msgs []wire.Message) error {
+	leases := make([]string, len(msgs))
+	for i := range msgs {
+		leases[i] = msgs[i].Lease
+		if err := r.out.add(&msgs[i], r.a.received(&msgs[i])); err != nil {
+			return err
+		}
+	}
+	if r.ack == ackNone {
+		return nil
+	}
+	reply, err := c.AckAll(ctx, leases)
+	if err != nil {
+		return r.a.answered(ctx, several(len(leases), "message")+" not acknowledged, and may come again", err)
+	}
+	for i := range reply.Results {
+		if p := reply.Results[i].Problem; p != nil {
+			r.a.tell(r.a.answered(ctx, msgs[i].ID+" was not acknowledged; it may come again", &client.Error{Problem: *p}))
+		}
+	}
+	return nil
+}
+
+// received is the line of a received message.
+func (a *app) received(m *wire.Message) string {
+	line := fmt.Sprintf("%s  %s  %s", a.instant(m.VisibleAt), m.ID, body(m.Body))
+	if m.Key != "" {
+		line += "  key " + quote(m.Key)
+	}
+	if m.Tag != "" {
+		line += "  tag " + quote(m.Tag)
+	}
+	if m.LatenessMs != nil {
+		c := green
+		if *m.LatenessMs >= 1000 {
+			c = yellow
+		}
+		line += "   " + a.paint(a.outWidth, c, lateness(*m.LatenessMs))
+	}
+	if m.Attempt > 1 {
+		line += fmt.Sprintf("   attempt %d", m.Attempt)
+	}
+	return line
+}
