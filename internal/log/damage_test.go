@@ -3,7 +3,6 @@ package log
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -49,7 +48,7 @@ func makeLog(sizes []int, synced int) (*made, error) {
 
 // flip gives a disk that differs in one bit of one file.
 func (m *made) flip(path string, bit int64) (*vfs.MemFS, error) {
-	disk := m.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+	disk := m.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: crashRNG()})
 	return disk, flipBit(disk, path, bit)
 }
 

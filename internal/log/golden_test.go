@@ -15,7 +15,9 @@ import (
 	"github.com/duemq/duemq/internal/record"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew; formats are frozen, so only for new ones")
+// rewrite says that golden files are to be written anew, which is right for a
+// new fixture only. The flag is that of the scripts.
+func rewrite() bool { return flag.Lookup("rewrite").Value.String() == "true" }
 
 const goldenDir = "testdata/golden"
 
@@ -42,7 +44,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			path := filepath.Join(goldenDir, g.file)
-			if *rewrite {
+			if rewrite() {
 				if err := errors.Join(os.MkdirAll(goldenDir, 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 					t.Fatal(err)
 				}

@@ -129,3 +129,6 @@ func segmentPath(f vfs.FS, base uint64) string {
 
 // crashNothing is a power cut after which only what was synced is there.
 var crashNothing = vfs.CrashCloneCfg{}
+
+// crashRNG is for crashes that keep everything and draw nothing.
+func crashRNG() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }
