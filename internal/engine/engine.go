@@ -170,6 +170,10 @@ type Engine struct {
 	stats counters
 }
 
+// MaxMissed bounds how far Open counts what fell due meanwhile, since a start
+// does not wait for a count.
+const MaxMissed = 10_000
+
 // Recovery says what Open found.
 type Recovery struct {
 	New      bool // the store was created by this Open
@@ -177,6 +181,7 @@ type Recovery struct {
 	Replayed uint64 // batches applied that the index did not hold
 	Waiting  int64
 	Overdue  bool          // something fell due while nobody was there
+	Missed   int           // how much of it, counted up to MaxMissed
 	Took     time.Duration // until ready to answer
 }
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
+	"github.com/duemq/duemq/internal/clock"
 	"github.com/duemq/duemq/internal/index"
 	"github.com/duemq/duemq/internal/log"
 	"github.com/duemq/duemq/internal/record"
@@ -85,9 +85,14 @@ func (e *Engine) replay(ctx context.Context, from log.Start) error {
 		return fmt.Errorf("replay: %w", err)
 	}
 	e.found.Waiting = e.m.line.Waiting()
-	due, ok := e.m.line.Next()
-	e.found.Overdue = ok && due*int64(time.Millisecond) <= e.o.Clock.Now().Wall
-	return nil
+	now := clock.FloorMs(e.o.Clock.Now().Wall)
+	if due, ok := e.m.line.Next(); !ok || due > now {
+		return nil
+	}
+	e.found.Overdue = true
+	missed, _, _, err := e.Page(record.Key{}, now+1, MaxMissed, func(*record.Ref) bool { return true })
+	e.found.Missed = len(missed)
+	return err
 }
 
 // cutInPlace writes a cut while nothing else runs.
