@@ -17,7 +17,7 @@ func (s *server) announce() {
 	if s.c.LogFormat == config.FormatJSON {
 		s.log.Info("ready", slog.String("version", buildVersion().Version), slog.String("data", s.c.Data),
 			slog.String("http", s.address()), slog.Bool("new", r.New), slog.Int64("pending", r.Waiting),
-			slog.Bool("overdue", r.Overdue), slog.Duration("recovery", r.Took), slog.Duration("start", s.since()))
+			slog.Int("overdue", r.Missed), slog.Duration("recovery", r.Took), slog.Duration("start", s.since()))
 		return
 	}
 	s.say("%s", s.banner(&r, s.since()))
@@ -64,9 +64,13 @@ func found(r *engine.Recovery) string {
 	}
 	overdue := ""
 	if r.Overdue {
-		overdue = ", what is overdue goes out now"
+		more := ""
+		if r.Missed == engine.MaxMissed {
+			more = " or more"
+		}
+		overdue = fmt.Sprintf(", %s%s overdue going out now,", count(r.Missed), more)
 	}
-	return fmt.Sprintf("recovered %s pending in %d ms%s", count(r.Waiting), r.Took.Milliseconds(), overdue)
+	return fmt.Sprintf("recovered %s pending%s in %d ms", count(r.Waiting), overdue, r.Took.Milliseconds())
 }
 
 // durability says what has happened to a message when its sender is answered.
