@@ -197,7 +197,7 @@ func (l *Log) begin(name string, base uint64, last Start) error {
 	if err != nil {
 		return fmt.Errorf("new segment %s: %w", path, err)
 	}
-	if err := fill(file, appendHeader(nil, &s.header)); err != nil {
+	if err := fill(file, encodeHeader(&s.header)); err != nil {
 		return fmt.Errorf("header of %s: %w", path, err)
 	}
 	if err := l.disk.fs.Rename(path, s.path); err != nil {

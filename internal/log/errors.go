@@ -3,6 +3,7 @@ package log
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/duemq/duemq/internal/record"
 )
@@ -54,4 +55,9 @@ func flawf(format string, args ...any) error { return flaw(fmt.Sprintf(format, a
 // asFlaw tells a flaw, which is about bytes, from a failure to read them.
 func asFlaw(err error) (flaw, bool) {
 	return errors.AsType[flaw](err)
+}
+
+// reason is what an ErrCorrupt says, without the class, as a flaw.
+func reason(err error) flaw {
+	return flaw(strings.TrimPrefix(err.Error(), record.ErrCorrupt.Error()+": "))
 }

@@ -63,7 +63,7 @@ func faultOnce(bugs Bugs, seed uint64, steps int, fault fs.Fault) (fired bool, e
 		cause = syscall.EIO
 	}
 	if !errors.Is(err, cause) {
-		return true, fmt.Errorf("an operation failed with %q and the log said: %w", cause, err)
+		return true, fmt.Errorf("an operation failed with %w and the log said: %w", cause, err)
 	}
 	if err := afterFault(w, faulty, errors.Is(err, ErrPoisoned)); err != nil {
 		return true, err

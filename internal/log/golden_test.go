@@ -189,7 +189,7 @@ func goldenMarks() golden {
 	return golden{
 		file:  "marks.txt",
 		title: "Two marks, format version 1.",
-		bytes: appendMarks(nil, testID, m),
+		bytes: encodeMarks(testID, m),
 		fields: []field{
 			{4, `magic "DqM1"`},
 			{4, "version"},
@@ -216,7 +216,7 @@ func goldenStore() golden {
 	g := golden{
 		file:  "store.txt",
 		title: "The STORE file, format 1, which is text.",
-		bytes: appendStore(nil, &info),
+		bytes: encodeStore(&info),
 		check: func(src []byte) error {
 			got, err := decodeStore(src)
 			if err == nil && got != info {

@@ -142,9 +142,9 @@ type header struct {
 	prev         Start  // the place that the segment continues
 }
 
-// appendHeader appends h's bytes.
-func appendHeader(dst []byte, h *header) []byte {
-	at := len(dst)
+// encodeHeader gives h's bytes.
+func encodeHeader(h *header) []byte {
+	dst := make([]byte, 0, HeaderBytes)
 	le := binary.LittleEndian
 	dst = le.AppendUint32(dst, segmentMagic)
 	dst = le.AppendUint32(dst, segmentVersion)
@@ -155,8 +155,8 @@ func appendHeader(dst []byte, h *header) []byte {
 	dst = le.AppendUint64(dst, h.prev.Position)
 	dst = le.AppendUint64(dst, h.prev.Index)
 	dst = le.AppendUint32(dst, h.prev.Checksum)
-	dst = append(dst, make([]byte, HeaderBytes-4-(len(dst)-at))...)
-	return le.AppendUint32(dst, record.Checksum(0, dst[at:]))
+	dst = dst[:HeaderBytes-4] // the reserved bytes are zero
+	return le.AppendUint32(dst, record.Checksum(0, dst))
 }
 
 // decodeHeader reads a segment's header. Bytes that cannot be one are an

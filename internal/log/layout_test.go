@@ -88,13 +88,13 @@ func TestOtherVersions(t *testing.T) {
 		"version":       func(b []byte) { b[4] = 2 },
 		"reserved bits": func(b []byte) { b[100] = 1 },
 	} {
-		raw := appendHeader(nil, &h)
+		raw := encodeHeader(&h)
 		change(raw)
 		if _, err := decodeHeader(reseal(raw)); !errors.Is(err, record.ErrVersion) {
 			t.Errorf("segment header with another %s: %v, want ErrVersion", name, err)
 		}
 	}
-	raw := appendMarks(nil, testID, marks{{1, 0}})
+	raw := encodeMarks(testID, marks{{1, 0}})
 	raw[4] = 2
 	sum := marksChecksum(raw)
 	raw[28], raw[29], raw[30], raw[31] = byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24)
@@ -135,13 +135,13 @@ func TestNewerBatchIsNotATornTail(t *testing.T) {
 }
 
 func FuzzHeader(f *testing.F) {
-	f.Add(appendHeader(nil, &header{id: testID, segmentBytes: 65536, base: 131072, epoch: 3, prev: Start{131000, 7, 0xabcd}}))
+	f.Add(encodeHeader(&header{id: testID, segmentBytes: 65536, base: 131072, epoch: 3, prev: Start{131000, 7, 0xabcd}}))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		h, err := decodeHeader(src)
 		if err != nil {
 			return
 		}
-		if got := appendHeader(nil, &h); !bytes.Equal(got, src[:HeaderBytes]) {
+		if got := encodeHeader(&h); !bytes.Equal(got, src[:HeaderBytes]) {
 			t.Errorf("decoded %+v, which encodes to %x, not %x", h, got, src[:HeaderBytes])
 		}
 	})

@@ -269,7 +269,7 @@ func (l *Log) mark(start uint64) error {
 		first := l.view.segments[0].base
 		next = l.marks.add(max(start, HeaderBytes)).prune(first)
 	}
-	if err := l.disk.replace(marksName, appendMarks(nil, l.options.StoreID, next)); err != nil {
+	if err := l.disk.replace(marksName, encodeMarks(l.options.StoreID, next)); err != nil {
 		return l.fail(fmt.Errorf("mark of epoch %d: %w", next.newest().epoch, err))
 	}
 	l.marks = next

@@ -65,9 +65,9 @@ func (m marks) epochAt(pos uint64) uint64 {
 	return m[:after].newest().epoch
 }
 
-// appendMarks appends the marks file's bytes.
-func appendMarks(dst []byte, id [16]byte, m marks) []byte {
-	at := len(dst)
+// encodeMarks gives the marks file's bytes.
+func encodeMarks(id [16]byte, m marks) []byte {
+	dst := make([]byte, 0, marksHead+markBytes*len(m))
 	le := binary.LittleEndian
 	dst = le.AppendUint32(dst, marksMagic)
 	dst = le.AppendUint32(dst, marksVersion)
@@ -78,7 +78,7 @@ func appendMarks(dst []byte, id [16]byte, m marks) []byte {
 		dst = le.AppendUint64(dst, k.epoch)
 		dst = le.AppendUint64(dst, k.start)
 	}
-	le.PutUint32(dst[at+28:], marksChecksum(dst[at:]))
+	le.PutUint32(dst[28:], marksChecksum(dst))
 	return dst
 }
 

@@ -53,15 +53,15 @@ func TestEpochAt(t *testing.T) {
 }
 
 func TestMarksRefused(t *testing.T) {
-	good := appendMarks(nil, testID, marks{{1, 0}, {2, 128}})
+	good := encodeMarks(testID, marks{{1, 0}, {2, 128}})
 	for name, src := range map[string][]byte{
 		"empty":         nil,
 		"cut short":     good[:len(good)-1],
 		"one too many":  append(bytes.Clone(good), 0),
-		"no marks":      appendMarks(nil, testID, nil),
-		"falling epoch": appendMarks(nil, testID, marks{{2, 0}, {1, 128}}),
-		"falling start": appendMarks(nil, testID, marks{{1, 128}, {2, 128}}),
-		"epoch zero":    appendMarks(nil, testID, marks{{0, 0}}),
+		"no marks":      encodeMarks(testID, nil),
+		"falling epoch": encodeMarks(testID, marks{{2, 0}, {1, 128}}),
+		"falling start": encodeMarks(testID, marks{{1, 128}, {2, 128}}),
+		"epoch zero":    encodeMarks(testID, marks{{0, 0}}),
 	} {
 		if _, _, err := decodeMarks(src); !errors.Is(err, record.ErrCorrupt) {
 			t.Errorf("%s: %v, want ErrCorrupt", name, err)
@@ -70,13 +70,13 @@ func TestMarksRefused(t *testing.T) {
 }
 
 func FuzzMarks(f *testing.F) {
-	f.Add(appendMarks(nil, testID, marks{{1, 0}, {2, 128}, {7, 1 << 40}}))
+	f.Add(encodeMarks(testID, marks{{1, 0}, {2, 128}, {7, 1 << 40}}))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		id, m, err := decodeMarks(src)
 		if err != nil {
 			return
 		}
-		if got := appendMarks(nil, id, m); !bytes.Equal(got, src) {
+		if got := encodeMarks(id, m); !bytes.Equal(got, src) {
 			t.Errorf("decoded %v, which encodes to %x, not %x", m, got, src)
 		}
 	})

@@ -182,7 +182,7 @@ func (k *holding) readMarks(d *disk, o *Options, segments int) error {
 	id, m, err := decodeMarks(raw)
 	switch {
 	case errors.Is(err, record.ErrCorrupt):
-		return &DamageError{File: path, Reason: err.Error()}
+		return &DamageError{File: path, Reason: string(reason(err))}
 	case err != nil:
 		return fmt.Errorf("%s: %w", path, err)
 	case id != o.StoreID:

@@ -117,7 +117,8 @@ func TestOriginTruncated(t *testing.T) {
 	}
 	look := func(op fs.Op) {
 		again := o
-		again.FS = mem.CrashClone(vfs.CrashCloneCfg{})
+		disk := mem.CrashClone(vfs.CrashCloneCfg{})
+		again.FS = disk
 		l, err := Open(again, Start{})
 		if err == nil {
 			err = l.TruncateSuffix(origin.Index + 1)
@@ -128,7 +129,7 @@ func TestOriginTruncated(t *testing.T) {
 		if err == nil {
 			err = errors.Join(l.Append(other, make([]uint64, len(other))), l.Sync())
 		}
-		again.FS = again.FS.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})
+		again.FS = disk.CrashClone(vfs.CrashCloneCfg{})
 		if err == nil {
 			l, err = Open(again, Start{})
 		}

@@ -41,8 +41,8 @@ func FuzzRecover(f *testing.F) {
 			t.Fatal(err)
 		}
 		h := header{id: testID, segmentBytes: MinSegmentBytes, epoch: 1}
-		writeFile(t, mem, segmentPath(mem, 0), string(append(appendHeader(nil, &h), body...)))
-		writeFile(t, mem, mem.PathJoin(testDir, marksName), string(appendMarks(nil, testID, marks{{1, 0}, {2, HeaderBytes}})))
+		writeFile(t, mem, segmentPath(mem, 0), string(append(encodeHeader(&h), body...)))
+		writeFile(t, mem, mem.PathJoin(testDir, marksName), string(encodeMarks(testID, marks{{1, 0}, {2, HeaderBytes}})))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		report, verr := Verify(testOptions(mem), nil)
@@ -278,8 +278,8 @@ func FuzzRecoverFrames(f *testing.F) {
 			t.Fatal(err)
 		}
 		h := header{id: testID, segmentBytes: MinSegmentBytes, epoch: 1}
-		writeFile(t, mem, segmentPath(mem, 0), string(append(appendHeader(nil, &h), body...)))
-		writeFile(t, mem, mem.PathJoin(testDir, marksName), string(appendMarks(nil, testID, marks{{1, 0}, {2, HeaderBytes}})))
+		writeFile(t, mem, segmentPath(mem, 0), string(append(encodeHeader(&h), body...)))
+		writeFile(t, mem, mem.PathJoin(testDir, marksName), string(encodeMarks(testID, marks{{1, 0}, {2, HeaderBytes}})))
 		report, err := Verify(testOptions(mem), nil)
 		if err != nil || damage != (len(report.Damage) > 0) {
 			t.Errorf("Verify: damage %v, %v, want damage %v", report.Damage, err, damage)

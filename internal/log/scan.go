@@ -69,7 +69,7 @@ func (s *scanner) head(off int64) (frame, error) {
 	}
 	n, err := record.BatchLength(src[LocalBytes:])
 	if err != nil {
-		return f, flaw(err.Error())
+		return f, reason(err)
 	}
 	f.length = frameBytes(n)
 	f.batch.Index = binary.LittleEndian.Uint64(src[LocalBytes+16:])
@@ -94,7 +94,7 @@ func (s *scanner) next(off int64) (frame, error) {
 	}
 	f.batch, _, err = record.DecodeBatch(src[LocalBytes:])
 	if errors.Is(err, record.ErrCorrupt) {
-		return f, flaw(err.Error())
+		return f, reason(err)
 	}
 	return f, err
 }

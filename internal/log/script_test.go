@@ -178,11 +178,12 @@ func (s *script) append() (string, error) {
 
 func (s *script) verify() (string, error) {
 	r, err := Verify(testOptions(s.disk), nil)
-	out := fmt.Sprintf("%d segments, %d batches, %d messages, %d torn bytes\n", r.Segments, r.Batches, r.Messages, r.Torn)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d segments, %d batches, %d messages, %d torn bytes\n", r.Segments, r.Batches, r.Messages, r.Torn)
 	for _, d := range r.Damage {
-		out += fmt.Sprintf("damage: %v\n", d)
+		fmt.Fprintf(&b, "damage: %v\n", d)
 	}
-	return out, err
+	return b.String(), err
 }
 
 func (s *script) files() (string, error) {

@@ -217,7 +217,7 @@ func readHeader(d *disk, name string, base uint64, o *Options) (header, error) {
 	h, err := decodeHeader(raw[:n])
 	switch {
 	case errors.Is(err, record.ErrCorrupt):
-		return h, &DamageError{File: path, Reason: err.Error()}
+		return h, &DamageError{File: path, Reason: string(reason(err))}
 	case err != nil:
 		return h, fmt.Errorf("%s: %w", path, err)
 	case h.id != o.StoreID:

@@ -55,7 +55,7 @@ func OpenStore(fs vfs.FS, dir string, o StoreOptions) (StoreInfo, error) {
 	}
 	info, err := decodeStore(raw)
 	if errors.Is(err, record.ErrCorrupt) {
-		return StoreInfo{}, &DamageError{File: name, Reason: err.Error()}
+		return StoreInfo{}, &DamageError{File: name, Reason: string(reason(err))}
 	}
 	if err != nil {
 		return StoreInfo{}, fmt.Errorf("%s: %w", name, err)
@@ -81,20 +81,19 @@ func createStore(fs vfs.FS, dir string, o StoreOptions) (StoreInfo, error) {
 	if err := d.open(); err != nil {
 		return StoreInfo{}, err
 	}
-	if err := errors.Join(d.replace(storeName, appendStore(nil, &info)), d.close()); err != nil {
+	if err := errors.Join(d.replace(storeName, encodeStore(&info)), d.close()); err != nil {
 		return StoreInfo{}, err
 	}
 	return info, nil
 }
 
-// appendStore appends the STORE file's text.
-func appendStore(dst []byte, s *StoreInfo) []byte {
-	at := len(dst)
-	dst = fmt.Appendf(dst, "%s\nformat %d\nid %x\nsegment-bytes %d\n", storeTitle, s.Format, s.ID, s.SegmentBytes)
-	return fmt.Appendf(dst, "checksum %08x\n", record.Checksum(0, dst[at:]))
+// encodeStore gives the STORE file's text.
+func encodeStore(s *StoreInfo) []byte {
+	dst := fmt.Appendf(nil, "%s\nformat %d\nid %x\nsegment-bytes %d\n", storeTitle, s.Format, s.ID, s.SegmentBytes)
+	return fmt.Appendf(dst, "checksum %08x\n", record.Checksum(0, dst))
 }
 
-// decodeStore reads what appendStore wrote, every byte of it. Another format is
+// decodeStore reads what encodeStore wrote, every byte of it. Another format is
 // told from damage before anything else is looked at, and refused with a
 // sentence that says what to do.
 func decodeStore(src []byte) (StoreInfo, error) {
@@ -125,7 +124,7 @@ func decodeStore(src []byte) (StoreInfo, error) {
 		}
 	}
 	// One way to write a store is the only way to read it.
-	if !bytes.Equal(appendStore(nil, &s), src) {
+	if !bytes.Equal(encodeStore(&s), src) {
 		return StoreInfo{}, fmt.Errorf("%w: STORE file with another text or checksum", record.ErrCorrupt)
 	}
 	if err := checkSegmentBytes(s.SegmentBytes); err != nil {

@@ -170,7 +170,7 @@ func FuzzStore(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got := appendStore(nil, &s); !bytes.Equal(got, src) {
+		if got := encodeStore(&s); !bytes.Equal(got, src) {
 			t.Errorf("decoded %+v, which encodes to %q, not %q", s, got, src)
 		}
 	})
