@@ -42,9 +42,13 @@ func (g givenClock) NewTimer(d time.Duration) clock.Timer { return g.c.NewTimer(
 // ceilMs is a duration in milliseconds, rounded up.
 func ceilMs(d time.Duration) int64 { return clock.CeilMs(int64(d)) }
 
-// unixMs is an instant in Unix milliseconds, rounded up. It does not overflow
-// where nanoseconds would.
+// unixMs is an instant in Unix milliseconds, rounded up. What lies millions of
+// years away is as far as that.
 func unixMs(t time.Time) int64 {
+	const far = 1 << 47 // seconds
+	if s := t.Unix(); s < -far || s > far {
+		t = time.Unix(min(max(s, -far), far), 0)
+	}
 	ms := t.UnixMilli()
 	if t.After(time.UnixMilli(ms)) {
 		ms++

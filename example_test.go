@@ -139,17 +139,17 @@ func ExampleQueue_Reschedule() {
 	}
 	fmt.Printf("%s %s, moved by %v\n", m.State, m.Body, m.DueAt.Sub(r.DueAt))
 	fmt.Println(q.DeliverNow(ctx, r.ID))
-	m, err = q.Get(ctx, r.ID)
+	got, err := q.ReceiveBatch(ctx, "orders")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(m.State, m.ID == r.ID)
+	fmt.Println("received:", got[0].ID == r.ID)
 	// Output:
 	// <nil>
 	// waiting hello, moved by 1h0m0s
 	// <nil>
-	// ready true
+	// received: true
 }
 
 // Many messages in one write. A refused one does not keep the others back.

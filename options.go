@@ -137,7 +137,7 @@ func (s *settings) broker(dir string) broker.Options {
 	if s.memory == nil {
 		return o
 	}
-	o.Engine.FS = s.memory.disk
+	o.Engine.FS = s.memory.front
 	if dir == "" {
 		o.Engine.Dir = "duemq"
 	}

@@ -27,52 +27,51 @@ type ReceiveOption func(*reception)
 
 // reception is one Receive or ReceiveBatch.
 type reception struct {
-	broker.ReceiveRequest
-
+	req     broker.ReceiveRequest
 	bounded bool // Wait was given
 }
 
 // Group names the group for which messages are received; default
 // [DefaultGroup]. Each group receives every message of the topic, from the
 // earliest on when it is new. Its receivers share the messages.
-func Group(name string) ReceiveOption { return func(r *reception) { r.Group = name } }
+func Group(name string) ReceiveOption { return func(r *reception) { r.req.Group = name } }
 
 // Max says how many messages are fetched, and leased, at once: 1 to
 // [MaxReceive]. Default 1 for Receive, 256 for ReceiveBatch. More is faster, but
 // the last one's lease is running while the first is being worked on.
-func Max(n int) ReceiveOption { return func(r *reception) { r.ReceiveRequest.Max = n } }
+func Max(n int) ReceiveOption { return func(r *reception) { r.req.Max = n } }
 
 // Invisible says how long a message is leased: until then nobody else of the
 // group gets it, and after that somebody does, unless it was acknowledged.
 // Default [DefaultInvisible], at most [MaxInvisible]; rounded up to whole
 // milliseconds.
 func Invisible(d time.Duration) ReceiveOption {
-	return func(r *reception) { r.ReceiveRequest.Invisible = d }
+	return func(r *reception) { r.req.Invisible = d }
 }
 
 // Wait says how long to wait for a message when there is none. Zero does not
 // wait. Without it, the context alone says when to stop.
 func Wait(d time.Duration) ReceiveOption {
-	return func(r *reception) { r.ReceiveRequest.Wait, r.bounded = d, true }
+	return func(r *reception) { r.req.Wait, r.bounded = d, true }
 }
 
 func newReception(topic string, most int, opts []ReceiveOption) (*reception, error) {
-	r := &reception{ReceiveRequest: broker.ReceiveRequest{
+	r := &reception{req: broker.ReceiveRequest{
 		Topic: topic, Group: DefaultGroup, Max: most, Invisible: DefaultInvisible,
 	}}
 	for _, o := range opts {
 		o(r)
 	}
-	if r.ReceiveRequest.Max < 1 {
-		return nil, fmt.Errorf("%w: max %d, want 1 to %d", ErrInvalid, r.ReceiveRequest.Max, MaxReceive)
+	if r.req.Max < 1 {
+		return nil, fmt.Errorf("%w: max %d, want 1 to %d", ErrInvalid, r.req.Max, MaxReceive)
 	}
-	if r.ReceiveRequest.Invisible <= 0 {
-		return nil, fmt.Errorf("%w: invisible %v, want more than 0 and at most %v", ErrInvalid, r.ReceiveRequest.Invisible, MaxInvisible)
+	if r.req.Invisible <= 0 {
+		return nil, fmt.Errorf("%w: invisible %v, want more than 0 and at most %v", ErrInvalid, r.req.Invisible, MaxInvisible)
 	}
-	if r.ReceiveRequest.Wait < 0 {
-		return nil, fmt.Errorf("%w: wait %v, want none below zero", ErrInvalid, r.ReceiveRequest.Wait)
+	if r.req.Wait < 0 {
+		return nil, fmt.Errorf("%w: wait %v, want none below zero", ErrInvalid, r.req.Wait)
 	}
-	r.ReceiveRequest.Invisible = wholeMs(r.ReceiveRequest.Invisible)
+	r.req.Invisible = wholeMs(r.req.Invisible)
 	return r, nil
 }
 
@@ -168,17 +167,17 @@ func (q *Queue) fetch(ctx context.Context, r *reception) ([]*Message, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		step := r.ReceiveRequest
+		step := r.req
 		step.Wait = broker.MaxWait
 		if r.bounded {
-			left := r.ReceiveRequest.Wait - time.Duration(q.clock.Now().Mono-began)
+			left := r.req.Wait - time.Duration(q.clock.Now().Mono-began)
 			step.Wait = min(max(left, 0), broker.MaxWait)
 		}
 		got, err := q.receive(ctx, step)
 		if err != nil || len(got) > 0 {
 			return got, err
 		}
-		if r.bounded && time.Duration(q.clock.Now().Mono-began) >= r.ReceiveRequest.Wait {
+		if r.bounded && time.Duration(q.clock.Now().Mono-began) >= r.req.Wait {
 			return nil, nil
 		}
 	}
@@ -236,12 +235,13 @@ func (q *Queue) AckAll(ctx context.Context, msgs []*Message) error {
 	if err != nil {
 		return err
 	}
-	for i, err := range errs {
-		if err != nil {
-			errs[i] = fmt.Errorf("message %s: %w", msgs[i].ID, err)
+	var lost []error
+	for i, m := range msgs {
+		if errs[i] != nil {
+			lost = append(lost, fmt.Errorf("message %s: %w", m.ID, errs[i]))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(lost...)
 }
 
 // Retry gives the message back: somebody of the group receives it again once d

@@ -34,7 +34,9 @@ func (q *Queue) Reschedule(ctx context.Context, id string, d Delay) error {
 	})
 }
 
-// DeliverNow has a waiting message delivered at once. Errors are those of
+// DeliverNow has a waiting message delivered at once: it is due when DeliverNow
+// returns, or in the next millisecond if others fell due in this one, and
+// becomes visible as any message does that falls due. Errors are those of
 // Cancel.
 func (q *Queue) DeliverNow(ctx context.Context, id string) error {
 	return q.steer(ctx, func() error {

@@ -19,6 +19,7 @@ package duemqtest
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/duemq/duemq"
@@ -50,6 +51,7 @@ type TestQueue struct {
 	memory *duemq.Memory
 	clock  *Clock // nil in a bubble: time passes by itself
 	down   bool
+	broken bool // the disk, and with it the queue
 }
 
 // New opens an empty queue in memory with a clock that stands still, at 9:00
@@ -76,7 +78,7 @@ func open(t TB, c *Clock, opts []duemq.Option) *TestQueue {
 		if q.down {
 			return
 		}
-		if err := q.Close(); err != nil {
+		if err := q.Close(); err != nil && !q.broken {
 			t.Errorf("close the queue: %v", err)
 		}
 	})
@@ -152,10 +154,19 @@ func (q *TestQueue) Step(d time.Duration) {
 // Stop closes the queue; calls on it are [duemq.ErrClosed] until Start.
 func (q *TestQueue) Stop() {
 	q.t.Helper()
-	if err := q.Close(); err != nil {
+	if err := q.Close(); err != nil && !q.broken {
 		q.t.Fatalf("stop the queue: %v", err)
 	}
 	q.down = true
+}
+
+// FailDisk breaks the disk: whatever must be written from now on fails with
+// [duemq.ErrFailed], and so does everything after that. Crash puts a sound disk
+// in its place, with what was synced.
+func (q *TestQueue) FailDisk() {
+	q.t.Helper()
+	q.memory.Fail()
+	q.broken = true
 }
 
 // PowerCut stops the queue as a power cut does: everything that was not synced
@@ -164,7 +175,7 @@ func (q *TestQueue) PowerCut() {
 	q.t.Helper()
 	left := q.memory.AfterPowerCut()
 	q.Stop()
-	q.memory = left
+	q.memory, q.broken = left, false
 }
 
 // Start opens the queue again, with what its disk holds. When it returns,
@@ -174,7 +185,7 @@ func (q *TestQueue) Start() {
 	if !q.down {
 		q.t.Fatalf("Start: the queue is running")
 	}
-	opts := append(q.opts[:len(q.opts):len(q.opts)], duemq.WithMemory(q.memory))
+	opts := slices.Concat(q.opts, []duemq.Option{duemq.WithMemory(q.memory)})
 	if q.clock != nil {
 		opts = append(opts, duemq.WithClock(q.clock))
 	}
@@ -202,7 +213,7 @@ func (q *TestQueue) Crash() {
 
 func (q *TestQueue) settle() {
 	q.t.Helper()
-	if err := q.Settle(q.t.Context()); err != nil {
+	if err := q.Settle(q.t.Context()); err != nil && !q.broken {
 		q.t.Fatalf("settle: %v", err)
 	}
 }
