@@ -29,14 +29,15 @@ type Options struct {
 
 // Limits of the use cases.
 const (
-	MaxReceive   = 4096             // messages of one receive
-	MaxBatch     = 16 << 10         // messages of one send
-	MaxWait      = 60 * time.Second // of a long poll
-	MaxInvisible = 12 * time.Hour
-	MaxQueues    = 1024 // of a topic
-	MaxPage      = 1000 // of a listing
-	MaxTopics    = 100_000
-	MaxGroups    = 100_000
+	MaxReceive      = 4096             // messages of one receive
+	MaxReceiveBytes = 16 << 20         // of their bodies; one message always fits
+	MaxBatch        = 16 << 10         // messages of one send
+	MaxWait         = 60 * time.Second // of a long poll
+	MaxInvisible    = 12 * time.Hour
+	MaxQueues       = 1024 // of a topic
+	MaxPage         = 1000 // of a listing
+	MaxTopics       = 100_000
+	MaxGroups       = 100_000
 
 	DefaultInvisible = 30 * time.Second
 )

@@ -120,13 +120,14 @@ func (b *Broker) lease(t *engine.Topic, g *group.Group, r *ReceiveRequest) (got 
 		if err != nil {
 			return got, again, err
 		}
+		before := len(got)
 		if got, err = b.deliver(got, t, g, q, grants); err != nil {
 			return got, again, err
 		}
 		if at, ok := l.Next(); ok {
 			again = min(again, at)
 		}
-		if len(got) >= r.Max {
+		if full := len(got) > 0 && len(got)-before < len(grants); full || len(got) >= r.Max {
 			break
 		}
 	}
@@ -155,6 +156,14 @@ func (b *Broker) deliver(dst []Delivery, t *engine.Topic, g *group.Group, q reco
 		}
 		i += len(entries) - from
 	}
+	if n := fit(dst, entries); n < len(grants) {
+		l := b.leasesOf(g.Number, q)
+		for _, grant := range grants[n:] {
+			l.Return(grant.Offset, grant.Attempt)
+		}
+		entries = entries[:n]
+		t.Bell.Ring() // others may have them now
+	}
 	b.e.Messages(entries, func(i int, m *record.Message, err error) {
 		if err != nil {
 			// Its lease ends and it is tried again; the others go out.
@@ -169,4 +178,18 @@ func (b *Broker) deliver(dst []Delivery, t *engine.Topic, g *group.Group, q reco
 		dst = append(dst, d)
 	})
 	return dst, nil
+}
+
+// fit says how many of entries MaxReceiveBytes has room for beside dst. The
+// first message of an answer always fits.
+func fit(dst []Delivery, entries []queue.Entry) (n int) {
+	room := MaxReceiveBytes
+	for i := range dst {
+		room -= len(dst[i].Body)
+	}
+	for n < len(entries) && (int(entries[n].Size) <= room || len(dst)+n == 0) {
+		room -= int(entries[n].Size)
+		n++
+	}
+	return n
 }
