@@ -275,8 +275,7 @@ func (e *Engine) Cut() error {
 func (e *Engine) watch() {
 	timer := e.o.Clock.NewTimer(time.Second)
 	defer timer.Stop()
-	var cutAt int64
-	var cutPosition uint64
+	cutAt, cutPosition := e.o.Clock.Now().Mono, e.cutEnd
 	for {
 		select {
 		case <-e.closing:

@@ -133,12 +133,13 @@ func (o *Options) setDefaults() {
 
 // Engine is an open store. Its methods are safe for concurrent use.
 type Engine struct {
-	o     Options
-	log   *log.Log
-	index *index.Index
-	lock  io.Closer
-	store log.StoreInfo
-	found Recovery
+	o      Options
+	log    *log.Log
+	index  *index.Index
+	lock   io.Closer
+	store  log.StoreInfo
+	found  Recovery
+	cutEnd uint64 // where the newest cut ended when the store was opened
 
 	mu sync.RWMutex // guards m: the applier writes, readers read
 	m  *machine

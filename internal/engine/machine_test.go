@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 300, "how many random histories of the state machine")
+	seeds = flag.Int("seeds", 60, "how many random histories of the state machine")
 	seed  = flag.Uint64("seed", 0, "replay the history of this seed")
 )
 
@@ -31,6 +31,7 @@ type simple struct {
 	waiting []record.Ref
 	msgs    map[record.ID]*simpleMessage
 	queues  map[record.QueueNumber][]queue.Entry
+	acked   map[record.QueueNumber]map[record.Offset]bool // of the one group
 }
 
 type simpleMessage struct {
@@ -39,7 +40,14 @@ type simpleMessage struct {
 }
 
 func newSimple() *simple {
-	return &simple{msgs: make(map[record.ID]*simpleMessage), queues: make(map[record.QueueNumber][]queue.Entry)}
+	s := &simple{
+		msgs: make(map[record.ID]*simpleMessage), queues: make(map[record.QueueNumber][]queue.Entry),
+		acked: make(map[record.QueueNumber]map[record.Offset]bool),
+	}
+	for q := record.QueueNumber(1); q <= 3; q++ {
+		s.acked[q] = make(map[record.Offset]bool)
+	}
+	return s
 }
 
 func (s *simple) find(id record.ID) int {
@@ -101,6 +109,18 @@ func (s *simple) send(r record.Ref) Outcome {
 		return Outcome{Due: r.Due}
 	}
 	return Outcome{Due: r.Due, Ready: true, Offset: s.show(r)}
+}
+
+func (s *simple) ack(a record.Ack) (fresh uint64) {
+	for _, r := range a.Ranges {
+		for o := r.From; o < min(r.To, record.Offset(len(s.queues[a.Queue]))); o++ {
+			if !s.acked[a.Queue][o] {
+				s.acked[a.Queue][o] = true
+				fresh++
+			}
+		}
+	}
+	return fresh
 }
 
 func (s *simple) verdict(id record.ID) (int, timeline.Verdict) {
@@ -219,13 +239,14 @@ func (h *history) step() {
 		b.Stamp = 1_000_000
 		t := record.Topic{Number: 1, FirstQueue: 1, Queues: 3, Name: "t"}
 		b.Data = record.AppendTopic(b.Data, &t)
+		b.Data = record.AppendGroup(b.Data, &record.Group{Name: "g", Start: record.StartEarliest})
 	} else if h.rng.IntN(60) == 0 {
 		b.Stamp, b.Flags = h.s.stamp-int64(h.rng.IntN(100)), record.FlagRebase
 	}
 	h.s.advance(b.Stamp, int(b.Limit), b.Flags != 0)
 	var want []Outcome
 	if len(h.batches) == 0 {
-		want = append(want, Outcome{})
+		want = append(want, Outcome{}, Outcome{})
 	}
 	base := record.ID(h.pos + log.LocalBytes + record.BatchHeader)
 	for range h.rng.IntN(5) {
@@ -246,7 +267,11 @@ func (h *history) step() {
 
 // command appends a random command and says what must come of it.
 func (h *history) command(data []byte, stamp int64, at record.ID) ([]byte, Outcome) {
-	kind := h.rng.IntN(10)
+	kind := h.rng.IntN(12)
+	if kind >= 10 {
+		a := h.randomAck()
+		return record.AppendAck(data, &a), Outcome{Fresh: h.s.ack(a)}
+	}
 	if len(h.ids) == 0 || kind < 5 {
 		m := record.Message{Queue: record.QueueNumber(1 + h.rng.IntN(3)), Stored: stamp, Born: stamp, Body: []byte("x")}
 		switch h.rng.IntN(5) {
@@ -284,6 +309,22 @@ func (h *history) command(data []byte, stamp int64, at record.ID) ([]byte, Outco
 	return record.AppendReschedule(data, &record.Reschedule{Ref: sent, Due: due}), Outcome{Verdict: v, Due: got}
 }
 
+// randomAck finishes some offsets of a queue, most of them there, some not yet.
+func (h *history) randomAck() record.Ack {
+	a := record.Ack{Queue: record.QueueNumber(1 + h.rng.IntN(3))}
+	at := record.Offset(0)
+	if n := len(h.s.queues[a.Queue]); n > 12 {
+		at = record.Offset(n - 12)
+	}
+	for range 1 + h.rng.IntN(3) {
+		at += record.Offset(h.rng.IntN(5))
+		to := at + record.Offset(1+h.rng.IntN(4))
+		a.Ranges = append(a.Ranges, record.OffsetRange{From: at, To: to})
+		at = to + 1
+	}
+	return a
+}
+
 func (h *history) apply(m *machine, pos uint64, b *record.Batch, want []Outcome) {
 	h.t.Helper()
 	var eff effects
@@ -298,7 +339,7 @@ func (h *history) apply(m *machine, pos uint64, b *record.Batch, want []Outcome)
 	}
 	for i, got := range eff.outcomes {
 		w := want[i]
-		same := got.Verdict == w.Verdict && got.Ready == w.Ready && got.Offset == w.Offset
+		same := got.Verdict == w.Verdict && got.Ready == w.Ready && got.Offset == w.Offset && got.Fresh == w.Fresh
 		if w.Verdict == 0 || (w.Verdict == timeline.Done && w.Due != 0) {
 			same = same && got.Due == w.Due
 		}
@@ -385,6 +426,12 @@ func (h *history) check() {
 	for n, want := range h.s.queues {
 		if got := entriesOf(h.t, h.m, n); !slices.Equal(got, want) {
 			h.fatalf("queue %d\n %v\nwant\n %v", n, got, want)
+		}
+		p := h.m.groups.Named("g").Progress(n)
+		for o := range record.Offset(len(want)) {
+			if p != nil && p.Finished(o) != h.s.acked[n][o] {
+				h.fatalf("queue %d offset %d finished: %v", n, o, p.Finished(o))
+			}
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.m = m
+	e.m, e.cutEnd = m, from.Position
 	e.log, err = log.Open(log.Options{
 		FS: fs, Dir: fs.PathJoin(dir, "log"), StoreID: e.store.ID, SegmentBytes: e.store.SegmentBytes,
 		Preallocate: true, Spares: 2, Logger: e.o.Logger, Bugs: e.o.Bugs.Log,
