@@ -72,45 +72,47 @@ func Dues(n int) []int64 {
 
 // benchmarkAdd measures one Add while about n tasks wait.
 func benchmarkAdd[H any](b *testing.B, n int, t Timers[H]) {
-	eachBatch(b, n, t, func(handles []H, dues []int64) {
+	replace(b, n, t, func(cancel, add func()) {
+		cancel()
 		b.StartTimer()
-		for i := range handles {
-			handles[i] = t.Add(dues[i])
-		}
+		add()
 		b.StopTimer()
-		for _, h := range handles {
-			t.Cancel(h)
-		}
 	})
 }
 
-// benchmarkCancel measures one Cancel while about n tasks wait.
+// benchmarkCancel measures one Cancel of any of about n tasks that wait.
 func benchmarkCancel[H any](b *testing.B, n int, t Timers[H]) {
-	eachBatch(b, n, t, func(handles []H, dues []int64) {
-		for i := range handles {
-			handles[i] = t.Add(dues[i])
-		}
+	replace(b, n, t, func(cancel, add func()) {
 		b.StartTimer()
-		for _, h := range handles {
-			t.Cancel(h)
-		}
+		cancel()
 		b.StopTimer()
+		add()
 	})
 }
 
-// eachBatch adds n tasks, and then calls f for b.N more in batches. The timer is
-// stopped.
-func eachBatch[H any](b *testing.B, n int, t Timers[H], f func(handles []H, dues []int64)) {
+// replace adds n tasks, and then cancels and adds b.N of them, taken at random
+// from all, in batches that it hands to step. The timer is stopped.
+func replace[H any](b *testing.B, n int, t Timers[H], step func(cancel, add func())) {
 	b.StopTimer()
-	for _, due := range Dues(n) {
-		t.Add(due)
+	handles := make([]H, n)
+	dues := Dues(n)
+	for i, due := range dues {
+		handles[i] = t.Add(due)
 	}
-	dues := Dues(64 * batch)
-	handles := make([]H, batch)
+	order := rand.New(rand.NewPCG(2, uint64(n))).Perm(n)
 	b.ResetTimer()
 	for done := 0; done < b.N; done += batch {
-		from := done % len(dues)
-		f(handles[:min(batch, b.N-done)], dues[from:from+batch])
+		from := done % n // batch divides every n
+		some := order[from : from+min(batch, b.N-done)]
+		step(func() {
+			for _, i := range some {
+				t.Cancel(handles[i])
+			}
+		}, func() {
+			for _, i := range some {
+				handles[i] = t.Add(dues[i])
+			}
+		})
 	}
 }
 
