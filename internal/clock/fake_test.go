@@ -14,10 +14,10 @@ var start = time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)
 
 func TestFakeFiresInOrderAtEachInstant(t *testing.T) {
 	f := clock.NewFake(start)
-	durations := []time.Duration{3, 1, 2, 1, 5}
+	durations := []time.Duration{3 * time.Second, time.Second, 2 * time.Second, time.Second, 5 * time.Second}
 	timers := make([]clock.Timer, len(durations))
 	for i, d := range durations {
-		timers[i] = f.NewTimer(d * time.Second)
+		timers[i] = f.NewTimer(d)
 	}
 	if n := f.Timers(); n != 5 {
 		t.Fatalf("Timers() = %d, want 5", n)
@@ -27,8 +27,8 @@ func TestFakeFiresInOrderAtEachInstant(t *testing.T) {
 	}
 	f.Advance(4 * time.Second)
 	for i, d := range durations[:4] {
-		if at := <-timers[i].C(); !at.Equal(start.Add(d * time.Second)) {
-			t.Errorf("timer %d fired at %v, want %v", i, at, start.Add(d*time.Second))
+		if at := <-timers[i].C(); !at.Equal(start.Add(d)) {
+			t.Errorf("timer %d fired at %v, want %v", i, at, start.Add(d))
 		}
 	}
 	if d, ok := f.NextTimer(); !ok || d != time.Second || f.Timers() != 1 {

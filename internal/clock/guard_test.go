@@ -164,10 +164,10 @@ func TestGuardSmallStepsAddUp(t *testing.T) {
 
 // Slewing by 500 ppm, the most that NTP does, is no step, however far it leads.
 func TestGuardFollowsSlewing(t *testing.T) {
-	for _, ppm := range []time.Duration{500, -500} {
+	for _, aSecond := range []time.Duration{500 * time.Microsecond, -500 * time.Microsecond} {
 		s := boot(clock.NewFake(start), clock.GuardOptions{}, 0)
 		for range 3 * 3600 {
-			s.f.Step(ppm * time.Microsecond)
+			s.f.Step(aSecond)
 			s.run(time.Second)
 		}
 		s.want(t)
@@ -214,27 +214,33 @@ func TestGuardAfterRestart(t *testing.T) {
 		{"a little behind: caught up", stamp(999 * time.Millisecond), time.Second, nil, 0},
 		{
 			"a second behind: suspect for a moment", stamp(time.Second), 0,
-			[]string{"0s suspect: behind the last stamp -1s"}, time.Second,
+			[]string{"0s suspect: behind the last stamp -1s"},
+			time.Second,
 		},
 		{
 			"30 s behind: until it passes", stamp(30 * time.Second), time.Minute,
-			[]string{"0s suspect: behind the last stamp -30s", "29.001s trusted -999ms"}, 0,
+			[]string{"0s suspect: behind the last stamp -30s", "29.001s trusted -999ms"},
+			0,
 		},
 		{
 			"an hour behind, not yet held", stamp(time.Hour), 59 * time.Second,
-			[]string{"0s suspect: behind the last stamp -1h0m0s"}, time.Hour - 59*time.Second,
+			[]string{"0s suspect: behind the last stamp -1h0m0s"},
+			time.Hour - 59*time.Second,
 		},
 		{
 			"an hour behind, held", stamp(time.Hour), time.Minute,
-			[]string{"0s suspect: behind the last stamp -1h0m0s", "1m0s rebase -59m0s"}, 0,
+			[]string{"0s suspect: behind the last stamp -1h0m0s", "1m0s rebase -59m0s"},
+			0,
 		},
 		{
 			"400 days behind, held", stamp(400 * day), time.Minute,
-			[]string{"0s suspect: behind the last stamp -9600h0m0s", "1m0s rebase -9599h59m0s"}, 0,
+			[]string{"0s suspect: behind the last stamp -9600h0m0s", "1m0s rebase -9599h59m0s"},
+			0,
 		},
 		{
 			"400 days ahead, held", stamp(-400 * day), time.Minute,
-			[]string{"0s suspect: too far beyond the last stamp 9600h0m0s", "1m0s trusted 9600h1m0s"}, 0,
+			[]string{"0s suspect: too far beyond the last stamp 9600h0m0s", "1m0s trusted 9600h1m0s"},
+			0,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -242,7 +243,7 @@ func TestCrashAnywhereInOpenAndExcise(t *testing.T) {
 		}
 		check := func(step string, f func(), want string) {
 			for _, cl := range c.during(f) {
-				if n, err := reopen(cl.fs); err != nil || !strings.Contains(want, fmt.Sprint(n)) {
+				if n, err := reopen(cl.fs); err != nil || !strings.Contains(want, strconv.Itoa(n)) {
 					t.Errorf("%s, %d %% kept, %s: generation %d, %v, want %s", step, keep, cl.when, n, err, want)
 				}
 			}

@@ -114,7 +114,7 @@ func (c *Cut) table(s Space) (*table, error) {
 // and what is still buffered before compression.
 func (c *Cut) Bytes() int64 {
 	var n int64
-	for _, t := range c.tables {
+	for _, t := range &c.tables {
 		if t != nil {
 			n += t.bytes()
 		}
@@ -150,7 +150,7 @@ func (c *Cut) Install() error {
 // finish makes the tables durable and gives the paths of those that are not
 // empty.
 func (c *Cut) finish() (paths []string, err error) {
-	for _, t := range c.tables {
+	for _, t := range &c.tables {
 		if t == nil {
 			continue
 		}
@@ -186,7 +186,7 @@ func (c *Cut) ingest(paths []string) error {
 
 // Abort throws the cut away, with its files. After Install it does nothing.
 func (c *Cut) Abort() {
-	for s, t := range c.tables {
+	for s, t := range &c.tables {
 		if t != nil {
 			t.discard()
 			c.tables[s] = nil

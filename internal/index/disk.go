@@ -185,11 +185,16 @@ type diskDir struct {
 // lie goes no further than its memory: the disk takes no change any more, and
 // the final error is what callers of the index get.
 func (f *diskDir) Sync() error {
-	if f.d.bugs.SkipDirSync || f.d.failure.get() != nil {
+	if f.d.bugs.SkipDirSync || f.d.failure.happened() {
 		return nil
 	}
-	if err := f.File.Sync(); err != nil {
+	f.synced(f.File.Sync())
+	return nil
+}
+
+// synced notes how a sync went.
+func (f *diskDir) synced(err error) {
+	if err != nil {
 		f.d.failure.set(fmt.Errorf("sync directory %s: %w", f.name, err))
 	}
-	return nil
 }

@@ -34,6 +34,9 @@ func (f *failure) get() error {
 	return nil
 }
 
+// happened says whether there was a final error.
+func (f *failure) happened() bool { return f.err.Load() != nil }
+
 func corruption(i pebble.DataCorruptionInfo) error {
 	return fmt.Errorf("%w: %s: %w", ErrCorrupt, i.Path, i.Details)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -530,4 +532,27 @@ func TestMetrics(t *testing.T) {
 		m.InstalledBytes < m.LiveBytes || m.CacheMisses == 0 || m.OpenIters != 0 || m.CompactionPaused {
 		t.Errorf("Metrics = %+v", m)
 	}
+}
+
+// An index that nobody uses wakes up for nothing. A year of fake time is over at
+// once only if no timer runs in it: Pebble's own scheduler alone would cost it
+// 315 million ticks.
+func TestIdleIndexSleeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, err := index.Open(index.Options{FS: vfs.NewMem(), Dir: "idx"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 40 {
+			overlapping(t, x, i)
+		}
+		before := time.Now()
+		time.Sleep(365 * 24 * time.Hour)
+		if got := len(list(t, x, 'r')); got != 40 || time.Since(before) < 365*24*time.Hour {
+			t.Errorf("%d keys after a year", got)
+		}
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -16,7 +16,12 @@ func TestSumBytes(t *testing.T) {
 		sum   int64
 		bytes string
 	}{
-		{0, "\x00"}, {-1, "\x01"}, {1, "\x02"}, {63, "\x7e"}, {64, "\x80\x01"}, {-64, "\x7f"},
+		{0, "\x00"},
+		{-1, "\x01"},
+		{1, "\x02"},
+		{63, "\x7e"},
+		{64, "\x80\x01"},
+		{-64, "\x7f"},
 		{math.MaxInt64, "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"},
 		{math.MinInt64, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"},
 	} {
