@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"archive/zip"
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -24,35 +26,54 @@ const formatNow = "1"
 var fixtureClock = testStart.Add(10 * time.Minute)
 
 // TestFixtures opens a data folder of each format version, with its index and
-// from its log alone, and demands the state that was recorded with it.
+// from its log alone, and demands the state that was recorded with it. The hash
+// of the state stands in the archive's comment.
 func TestFixtures(t *testing.T) {
 	if *rewrite {
-		writeFixture(t, filepath.Join("testdata", "store-"+formatNow))
+		writeFixture(t, filepath.Join("testdata", "store-"+formatNow+".zip"))
 	}
-	dirs, err := filepath.Glob(filepath.Join("testdata", "store-*"))
-	if err != nil || len(dirs) == 0 {
+	archives, err := filepath.Glob(filepath.Join("testdata", "store-*.zip"))
+	if err != nil || len(archives) == 0 {
 		t.Fatalf("no fixtures: %v", err)
 	}
-	for _, dir := range dirs {
-		want, err := os.ReadFile(filepath.Join(dir, "HASH"))
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, name := range archives {
 		for _, index := range []bool{true, false} {
 			data := t.TempDir()
-			if err := os.CopyFS(data, os.DirFS(filepath.Join(dir, "data"))); err != nil {
-				t.Fatal(err)
-			}
+			want := unpack(t, name, data)
 			if !index {
 				if err := os.RemoveAll(filepath.Join(data, "index")); err != nil {
 					t.Fatal(err)
 				}
 			}
-			got := hashOfStore(t, data)
-			if got != strings.TrimSpace(string(want)) {
-				t.Errorf("%s with index %v: state %s, want %s", dir, index, got, want)
+			if got := hashOfStore(t, data); got != want {
+				t.Errorf("%s with index %v: state %s, want %s", name, index, got, want)
 			}
 		}
+	}
+}
+
+func unpack(t *testing.T, name, dir string) (comment string) {
+	t.Helper()
+	z, err := zip.OpenReader(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	if err := os.CopyFS(dir, z); err != nil {
+		t.Fatal(err)
+	}
+	return z.Comment
+}
+
+func pack(t *testing.T, name, dir, comment string) {
+	t.Helper()
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(f)
+	if err := errors.Join(z.SetComment(comment), z.AddFS(os.DirFS(dir)), z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -83,12 +104,9 @@ func hashOfStore(t *testing.T, dir string) string {
 // writeFixture makes a store with something of everything: all kinds of delay,
 // visible, waiting, moved and cancelled messages, groups with gaps, a setting,
 // several cuts, batches after the last one, and a clock that was set back.
-func writeFixture(t *testing.T, dir string) {
+func writeFixture(t *testing.T, name string) {
 	t.Helper()
-	data := filepath.Join(dir, "data")
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	data := t.TempDir()
 	o := fixtureOptions(data)
 	o.Levels = []time.Duration{time.Second, 5 * time.Second, time.Minute, time.Hour}
 	c := clock.NewFake(testStart)
@@ -149,26 +167,12 @@ func writeFixture(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	copyStore(t, data)
+	if steps := e.Stats().ClockSteps; steps != 1 {
+		t.Fatalf("%d clock steps in the fixture, want 1", steps)
+	}
+	// As a kill would leave it: there are batches after the last cut.
+	pack(t, name, data, hash)
 	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(data+".copy", data); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "HASH"), []byte(hash+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// copyStore copies a store that is open, as a kill would leave it: there are
-// batches after its last cut.
-func copyStore(t *testing.T, data string) {
-	t.Helper()
-	if err := os.CopyFS(data+".copy", os.DirFS(data)); err != nil {
 		t.Fatal(err)
 	}
 }
