@@ -13,8 +13,19 @@ import (
 // version, topic, broker, time, unique key, URL-safe base64), with the message's
 // id as a sixth item.
 func (b *Broker) handle(topic string, due int64, id record.ID) string {
-	s := fmt.Sprintf("v1 %s %s %d %v %v", topic, b.o.Name, due, id, id)
-	return base64.URLEncoding.EncodeToString([]byte(s))
+	name := id.String()
+	raw := make([]byte, 0, 128)
+	raw = append(raw, "v1 "...)
+	raw = append(raw, topic...)
+	raw = append(raw, ' ')
+	raw = append(raw, b.o.Name...)
+	raw = append(raw, ' ')
+	raw = strconv.AppendInt(raw, due, 10)
+	for range 2 {
+		raw = append(raw, ' ')
+		raw = append(raw, name...)
+	}
+	return base64.URLEncoding.EncodeToString(raw)
 }
 
 // ParseReference reads what users call a message by: its id of 16 hexadecimal
