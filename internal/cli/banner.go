@@ -47,7 +47,10 @@ func (s *server) banner(r *engine.Recovery, took time.Duration) string {
 			reach = "whoever reaches it may do everything"
 		}
 		url := s.address()
-		server := serverArgument(url)
+		server := ""
+		if s.http.Addr().String() != config.DefaultHTTP {
+			server = serverArgument(url)
+		}
 		fmt.Fprintf(&b, "  HTTP API   %s   (%s)\n", url, reach)
 		fmt.Fprintf(&b, "  Try:   %s send orders 'hello' --after 10s%s\n", a.self, server)
 		fmt.Fprintf(&b, "         %s recv orders%s\n", a.self, server)

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/duemq/duemq/internal/clock"
+	"github.com/duemq/duemq/internal/fs"
 )
 
 // A Process is what one run of the program has of its surroundings. All fields
@@ -50,13 +51,14 @@ type app struct {
 	self    string // what to type to run this program
 	noColor bool   // by flag or environment
 	format  format // of results
+	disk    fs.FS  // under a server
 
 	outWidth int // columns of the terminal on standard output, 0 if it is none
 	errWidth int // the same for standard error
 }
 
 func newApp(p Process) *app {
-	a := &app{Process: p, began: p.Clock.Now(), format: formatTable}
+	a := &app{Process: p, began: p.Clock.Now(), format: formatTable, disk: fs.Real()}
 	a.self = command(p.Args[0])
 	a.outWidth, a.errWidth = width(p.Stdout), width(p.Stderr)
 	a.noColor = a.env("NO_COLOR") != "" || a.env("TERM") == "dumb"

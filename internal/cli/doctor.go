@@ -14,7 +14,6 @@ import (
 
 	"github.com/duemq/duemq/internal/cli/machine"
 	"github.com/duemq/duemq/internal/config"
-	"github.com/duemq/duemq/internal/fs"
 )
 
 // A grade is what a finding means.
@@ -177,7 +176,7 @@ const (
 
 func (d *doctor) space(context.Context) finding {
 	f := finding{Check: "disk space", Grade: gradeOK}
-	u, err := fs.Real().GetDiskUsage(d.place())
+	u, err := d.a.disk.GetDiskUsage(d.place())
 	if err != nil || u.TotalBytes == 0 {
 		return finding{}
 	}
@@ -201,7 +200,7 @@ const (
 
 func (d *doctor) sync(context.Context) finding {
 	f := finding{Check: "disk sync", Grade: gradeOK}
-	took, err := machine.SyncLatency(fs.Real(), d.a.Clock, d.place(), syncSamples)
+	took, err := machine.SyncLatency(d.a.disk, d.a.Clock, d.place(), syncSamples)
 	if err != nil {
 		f.Grade, f.Text, f.Remedy = gradeFail, err.Error(), "give yourself the rights to write there, or look at the disk"
 		return f

@@ -101,7 +101,7 @@ var meanings = map[wire.Code]struct {
 	wire.CodeTooLarge:         {exitUsage, ""},
 	wire.CodeDelayInvalid:     {exitUsage, "%[1]s send --help"},
 	wire.CodeDelayConflict:    {exitUsage, "give one of --after, --at and --level"},
-	wire.CodeDelayTooLong:     {exitUsage, "%[1]s serve --max-delay 730d (restart the server with a longer limit)"},
+	wire.CodeDelayTooLong:     {exitUsage, "restart the server with a longer limit: %[1]s serve --max-delay LONG"},
 	wire.CodeTopicUnknown:     {exitNotFound, "%[1]s send TOPIC BODY (the first message makes the topic)"},
 	wire.CodeMessageUnknown:   {exitNotFound, "%[1]s pending ls"},
 	wire.CodeRouteUnknown:     {exitNotFound, "%[1]s doctor (is that a duemq server?)"},

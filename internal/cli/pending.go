@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,17 +33,19 @@ func (s *selection) flags(cmd *cobra.Command) {
 	f.StringVar(&s.to, "to", "", "due before that `INSTANT`")
 	f.StringVar(&s.within, "within", "", "due so `SOON`: 1h")
 	f.StringVar(&s.zone, "tz", "", "time `ZONE` of instants that name none; default this machine's")
-	cmd.MarkFlagsMutuallyExclusive("to", "within")
 }
 
 // read understands what was typed.
-func (s *selection) read(local *time.Location) error {
+func (s *selection) read(a *app, cmd *cobra.Command) error {
+	if err := a.exclusive(cmd, "to", "within"); err != nil {
+		return err
+	}
 	for _, f := range []struct {
 		name, text string
 		to         *wire.Time
 	}{{"from", s.from, &s.query.From}, {"to", s.to, &s.query.To}} {
 		w := when{atName: f.name, atText: f.text, zone: s.zone}
-		text, err := w.at(local)
+		text, err := w.at(a.Zone)
 		if err != nil {
 			return err
 		}
@@ -88,7 +89,7 @@ func (a *app) pendingListCommand() *cobra.Command {
 		if limit < 0 {
 			return usage(fmt.Sprintf("--limit %d", limit), "want at least 0")
 		}
-		if err := s.read(a.Zone); err != nil {
+		if err := s.read(a, cmd); err != nil {
 			return err
 		}
 		c, err := r.dial()
@@ -240,7 +241,7 @@ func (a *app) pendingCountCommand() *cobra.Command {
 	r := a.serverFlag(cmd)
 	a.outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := s.read(a.Zone); err != nil {
+		if err := s.read(a, cmd); err != nil {
 			return err
 		}
 		c, err := r.dial()

@@ -51,7 +51,7 @@ It exits with 5 if nothing came within --wait.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&r.group, "group", "g", "cli", "`GROUP` of receivers that share the messages")
-	f.IntVar(&r.max, "max", 0, "end after so many messages; 0 is no end")
+	f.IntVar(&r.max, "max", 0, "end after so `MANY` messages; 0 is no end")
 	f.StringVar(&r.wait, "wait", "", "end when nothing came for so `LONG`; without it, never")
 	f.Var(&r.ack, "ack", "acknowledge what was printed: auto, or none")
 	complete(cmd, "ack", string(ackAuto), string(ackNone))
@@ -148,7 +148,7 @@ func (r *receiver) ended(patience time.Duration) error {
 	}
 	return &failure{
 		code: exitUnavailable, what: "no message in " + r.topic + " within " + span(patience),
-		next: fmt.Sprintf("look at what waits: %s pending ls --topic %s%s", r.a.self, r.topic, serverArgument(r.remote.url)),
+		next: fmt.Sprintf("look at what waits: %s pending ls --topic %s%s", r.a.self, r.topic, r.remote.argument()),
 	}
 }
 

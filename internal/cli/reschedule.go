@@ -28,11 +28,17 @@ from when they are due (--by), which may be negative. They keep their ids, and o
 	}
 	w.flags(cmd.Flags(), "after", "to")
 	cmd.Flags().StringVar(&ask.By, "by", "", "shift the due by so `LONG`: 1h, -10m")
-	cmd.MarkFlagsMutuallyExclusive("to", "after", "by")
-	cmd.MarkFlagsOneRequired("to", "after", "by")
 	r := a.serverFlag(cmd)
 	a.outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := a.exclusive(cmd, "to", "after", "by"); err != nil {
+			return err
+		}
+		if w.afterText == "" && w.atText == "" && ask.By == "" {
+			f := usage("no moment", "give --to, --after or --by")
+			f.next = a.help(cmd)
+			return f
+		}
 		var err error
 		if ask.After, err = w.after(); err != nil {
 			return err

@@ -16,33 +16,49 @@ import (
 const (
 	groupMessages = "messages"
 	groupServer   = "server"
+	groupOther    = "other"
 )
 
 // root builds the tree of commands.
 func (a *app) root() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "duemq",
-		Short: "Messages that must wait",
-		Long: `DueMQ keeps messages that must wait and delivers each at its moment: never early, a few
-milliseconds late, whatever crashed in between.`,
-		Example: a.example(
-			"serve", "",
-			"send orders 'hello' --after 10s", "",
-			"recv orders", "",
-		),
-		Version:           buildVersion().Version,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		DisableAutoGenTag: true,
-	}
-	cmd.AddGroup(&cobra.Group{ID: groupMessages, Title: "Messages:"}, &cobra.Group{ID: groupServer, Title: "Server:"})
+	cmd := a.group("duemq", "Messages that must wait")
+	cmd.Long = `DueMQ keeps messages that must wait and delivers each at its moment: never early, a few
+milliseconds late, whatever crashed in between.`
+	cmd.Example = a.example("serve", "", "send orders 'hello' --after 10s", "", "recv orders", "")
+	cmd.Version = buildVersion().Version
+	cmd.SilenceErrors, cmd.SilenceUsage, cmd.DisableAutoGenTag = true, true, true
+	cmd.AddGroup(&cobra.Group{ID: groupMessages, Title: "Messages:"}, &cobra.Group{ID: groupServer, Title: "Server:"}, &cobra.Group{ID: groupOther, Title: "Other:"})
 	cmd.PersistentFlags().BoolVar(&a.noColor, "no-color", a.noColor, "no colors, as with NO_COLOR=1")
 	cmd.SetFlagErrorFunc(a.flagError)
 	a.add(cmd, groupMessages, a.sendCommand(), a.recvCommand(), a.cancelCommand(), a.rescheduleCommand(), a.deliverNowCommand(), a.pendingCommand())
 	a.add(cmd, groupServer, a.serveCommand(), a.configCommand(), a.doctorCommand(), a.verifyCommand(), a.clockCommand())
-	cmd.AddCommand(a.versionCommand())
-	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\n" + exitCodes + "\n")
+	a.add(cmd, groupOther, a.versionCommand())
+	cmd.SetHelpCommandGroupID(groupOther)
+	cmd.SetCompletionCommandGroupID(groupOther)
+	// A command with others beneath it does nothing itself.
+	cmd.SetUsageTemplate(strings.Replace(cmd.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1))
+	cmd.SetHelpTemplate(cmd.HelpTemplate() + "{{if not .HasParent}}\n" + exitCodes + "\n{{end}}")
+	failing(cmd)
 	return cmd
+}
+
+// failing has what a command returns be a failure, so that it is told from what
+// the parser of the command line refuses.
+func failing(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		failing(c)
+	}
+	run := cmd.RunE
+	if run == nil {
+		return
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		if _, ok := errors.AsType[*failure](err); err == nil || ok {
+			return err
+		}
+		return &failure{code: exitFailure, what: cmd.CommandPath(), why: err}
+	}
 }
 
 func (*app) add(to *cobra.Command, group string, commands ...*cobra.Command) {
@@ -67,7 +83,7 @@ func (a *app) example(pairs ...string) string {
 
 // flagError refuses a flag, with the one that was meant.
 func (a *app) flagError(cmd *cobra.Command, err error) error {
-	f := &failure{code: exitUsage, what: err.Error(), next: a.self + " " + strings.TrimPrefix(cmd.CommandPath(), "duemq ") + " --help"}
+	f := &failure{code: exitUsage, what: err.Error(), next: a.help(cmd)}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return f
@@ -85,26 +101,49 @@ func (a *app) flagError(cmd *cobra.Command, err error) error {
 // group makes a command that only has others beneath it.
 func (a *app) group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			f := usage(fmt.Sprintf("unknown command %q of %s", args[0], cmd.CommandPath()), "no such command")
-			f.next = a.self + " " + use + " --help"
-			var names []string
-			for _, c := range commands {
-				names = append(names, c.Name())
-			}
-			if near, ok := config.Nearest(args[0], names); ok {
-				f.why = fmt.Errorf("did you mean %s?", near)
-			}
-			return f
-		},
+		Use: use, Short: short, Args: a.noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)
 	return cmd
+}
+
+// noArguments refuses an argument where a command was to stand.
+func (a *app) noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	f := &failure{code: exitUsage, what: fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0]), next: a.help(cmd)}
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+		names = append(names, c.Aliases...)
+	}
+	if near, ok := config.Nearest(args[0], names); ok {
+		f.why = fmt.Errorf("did you mean %s?", near)
+	}
+	return f
+}
+
+// help is what to type for the help text of a command.
+func (a *app) help(cmd *cobra.Command) string {
+	return a.self + strings.TrimPrefix(cmd.CommandPath(), "duemq") + " --help"
+}
+
+// exclusive refuses more than one of some flags.
+func (a *app) exclusive(cmd *cobra.Command, names ...string) error {
+	var given []string
+	for _, n := range names {
+		if cmd.Flags().Changed(n) {
+			given = append(given, "--"+n)
+		}
+	}
+	if len(given) < 2 {
+		return nil
+	}
+	f := usage(strings.Join(given, " and "), "one of them at most")
+	f.next = a.help(cmd)
+	return f
 }
 
 // args refuses another number of arguments than from to to, -1 for any.
@@ -118,41 +157,49 @@ func (a *app) args(from, to int) cobra.PositionalArgs {
 			what = "too few arguments"
 		}
 		f := usage(what, "want: %s", cmd.UseLine())
-		f.next = a.self + " " + strings.TrimPrefix(cmd.CommandPath(), "duemq ") + " --help"
+		f.next = a.help(cmd)
 		return f
 	}
 }
 
 // A remote is the server that a command talks to.
-type remote struct{ url string }
+type remote struct {
+	url   string
+	flags *pflag.FlagSet
+}
+
+const serverName = "server"
 
 // serverFlag gives a command --server.
 func (a *app) serverFlag(cmd *cobra.Command) *remote {
-	r := &remote{url: a.env(config.EnvServer)}
+	r := &remote{url: a.env(config.EnvServer), flags: cmd.Flags()}
 	if r.url == "" {
-		r.url = "http://127.0.0.1:9870"
+		r.url = "http://" + config.DefaultHTTP
 	}
-	cmd.Flags().StringVar(&r.url, "server", r.url, "`URL` of the server; default from "+config.EnvServer)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions // topics and ids are no files
+	r.flags.StringVar(&r.url, serverName, r.url, "`URL` of the server; default from "+config.EnvServer)
 	return r
 }
 
 // dial gives a client. The caller closes it.
 func (r *remote) dial() (*client.Client, error) {
-	if !strings.Contains(r.url, "://") {
-		r.url = "http://" + r.url
+	url := r.url
+	if !strings.Contains(url, "://") {
+		url = "http://" + url
 	}
-	c, err := client.New(r.url, client.Options{UserAgent: "duemq/" + buildVersion().Version})
+	c, err := client.New(url, client.Options{UserAgent: "duemq/" + buildVersion().Version})
 	if err != nil {
 		return nil, &failure{code: exitUsage, what: "cannot use server " + r.url, why: err}
 	}
 	return c, nil
 }
 
-// named is a server's address as it is shown in a command to copy: empty for
-// the default one.
-func serverArgument(url string) string {
-	if url == "" || url == "http://127.0.0.1:9870" {
-		return ""
+// argument is what another command needs to talk to the same server.
+func (r *remote) argument() string {
+	if r.flags.Changed(serverName) {
+		return serverArgument(r.url)
 	}
-	return " --server " + quote(url)
+	return ""
 }
+
+func serverArgument(url string) string { return " --" + serverName + " " + quote(url) }

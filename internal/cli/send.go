@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ type sender struct {
 	when    when
 	message wire.Send
 	headers []string
-	queue   int
+	queue   string
 	file    string
 	count   int
 	jsonl   bool
@@ -47,7 +48,12 @@ delay level; a level is given by its number (--level 3) or by its delay (--level
 			"send orders --jsonl < messages.jsonl", `lines as {"text":"hi","deliverAfter":"10s"}`,
 		),
 		Args: a.args(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(a.exclusive(cmd, "after", "at", "level"), a.exclusive(cmd, "count", "jsonl")); err != nil {
+				return err
+			}
+			return s.run(cmd.Context(), args)
+		},
 	}
 	f := cmd.Flags()
 	s.when.flags(f, "after", "at")
@@ -55,14 +61,12 @@ delay level; a level is given by its number (--level 3) or by its delay (--level
 	f.StringVar(&s.message.Key, "key", "", "`KEY` that the message is about, such as an order's number")
 	f.StringVar(&s.message.Tag, "tag", "", "`TAG`, by which receivers choose")
 	f.StringArrayVarP(&s.headers, "header", "H", nil, "user property `NAME=VALUE`; may be repeated")
-	f.IntVar(&s.queue, "queue", -1, "`NUMBER` of the topic's queue; the queues in turn without it")
-	f.IntVar(&s.count, "count", 1, "send so many of the same")
+	f.StringVar(&s.queue, "queue", "", "`NUMBER` of the topic's queue; the queues in turn without it")
+	f.IntVar(&s.count, "count", 1, "send so `MANY` of the same")
 	f.StringVar(&s.file, "file", "", "`FILE` with the body, - for standard input")
 	f.BoolVar(&s.jsonl, "jsonl", false, "the body is one message a line, as in the HTTP API; flags are for what a line does not say")
 	s.remote = a.serverFlag(cmd)
 	a.outputFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("after", "at", "level")
-	cmd.MarkFlagsMutuallyExclusive("count", "jsonl")
 	return cmd
 }
 
@@ -119,8 +123,12 @@ func (s *sender) prepare() error {
 	if s.count < 1 {
 		return usage(fmt.Sprintf("--count %d", s.count), "want at least 1")
 	}
-	if s.queue >= 0 {
-		m.Queue = &s.queue
+	if s.queue != "" {
+		n, err := strconv.Atoi(s.queue)
+		if err != nil || n < 0 {
+			return usage("--queue "+quote(s.queue), "want a number from 0")
+		}
+		m.Queue = &n
 	}
 	for _, h := range s.headers {
 		name, value, ok := strings.Cut(h, "=")
@@ -167,7 +175,7 @@ func (s *sender) line(r *wire.Receipt) string {
 		return fmt.Sprintf("%s  %s  sent", r.ID, r.Topic)
 	}
 	return fmt.Sprintf("%s  %s  due %s (%s)   cancel: %s cancel %s%s", r.ID, r.Topic, s.a.instant(r.DeliverAt),
-		s.a.until(r.DeliverAt), s.a.self, r.ID, serverArgument(s.remote.url))
+		s.a.until(r.DeliverAt), s.a.self, r.ID, s.remote.argument())
 }
 
 // Sizes of the batches in which many messages are sent.
@@ -188,9 +196,7 @@ func (s *sender) many(ctx context.Context, c *client.Client, next func() (*wire.
 			err = eerr
 		}
 	} else if run.accepted > 0 {
-		took := time.Duration(s.a.Clock.Now().Mono - began)
-		fmt.Fprintf(s.a.Stdout, "sent %s to %s in %s (%s/s)%s\n", several(run.accepted, "message"), s.message.Topic, span(took),
-			count(int64(float64(run.accepted)/max(took.Seconds(), 1e-6))), run.due())
+		fmt.Fprintln(s.a.Stdout, run.summary(time.Duration(s.a.Clock.Now().Mono-began)))
 	}
 	return run.outcome(ctx, err)
 }
@@ -277,23 +283,40 @@ func (b *batches) due() string {
 	}
 }
 
+// summary is the line about messages that were sent.
+func (b *batches) summary(took time.Duration) string {
+	s := "sent " + several(b.accepted, "message")
+	if !b.s.jsonl { // else lines may name other topics
+		s += " to " + b.s.message.Topic
+	}
+	s += " in " + span(took)
+	if took >= time.Millisecond {
+		s += fmt.Sprintf(" (%s/s)", count(int64(float64(b.accepted)/took.Seconds())))
+	}
+	return s + b.due()
+}
+
 // outcome says what went wrong, if anything did.
 func (b *batches) outcome(ctx context.Context, err error) error {
 	if err == nil && b.refused == 0 {
 		return nil
 	}
-	what := several(b.refused, "message") + " refused"
-	if err == nil {
+	broke := err != nil
+	if !broke {
 		err = &client.Error{Problem: *b.problem}
-	} else {
-		what = "sending broke off"
 	}
-	f := b.s.a.answered(ctx, what, err)
-	if b.accepted > 0 && f.code != exitInterrupted {
-		f.what += ", after " + several(b.accepted, "message")
-		if b.refused > 0 {
-			f.what = several(b.refused, "message") + " refused, " + count(b.accepted) + " sent"
-		}
+	f := b.s.a.answered(ctx, "sending broke off", err)
+	if f.code == exitInterrupted {
+		return f
+	}
+	switch refused := several(b.refused, "message") + " refused"; {
+	case !broke:
+		f.what = refused
+	case b.refused > 0:
+		f.what += ", " + refused + " (" + b.problem.Detail + ")"
+	}
+	if b.accepted > 0 {
+		f.what += ", " + count(b.accepted) + " sent"
 		f.code = exitPartial
 	}
 	return f

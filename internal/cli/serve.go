@@ -17,7 +17,6 @@ import (
 	"github.com/duemq/duemq/internal/cli/machine"
 	"github.com/duemq/duemq/internal/config"
 	"github.com/duemq/duemq/internal/engine"
-	"github.com/duemq/duemq/internal/fs"
 	"github.com/duemq/duemq/internal/httpapi"
 	"github.com/duemq/duemq/internal/log"
 	"github.com/duemq/duemq/internal/record"
@@ -105,7 +104,7 @@ func (s *server) run(ctx context.Context) (err error) {
 
 func (s *server) options() broker.Options {
 	return broker.Options{Engine: engine.Options{
-		FS: fs.Real(), Dir: s.c.Data, Clock: s.a.Clock, Rand: s.a.Rand, Logger: s.log,
+		FS: s.a.disk, Dir: s.c.Data, Clock: s.a.Clock, Rand: s.a.Rand, Logger: s.log,
 		Sync: s.c.Sync, SyncEvery: s.c.SyncEvery, Levels: s.c.Levels, MaxDelay: s.c.MaxDelay,
 	}}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 
 	"github.com/duemq/duemq/internal/httpapi/client"
 )
@@ -33,6 +34,7 @@ func (a *app) each(ctx context.Context, r *remote, refs []string, undone string,
 			a.tell(last)
 		}
 		last = a.answered(ctx, shorten(ref)+" was not "+undone, err)
+		last.next = strings.Replace(last.next, "ID", ref, 1)
 		if last.code == exitInterrupted || last.code == exitUnavailable {
 			break // the others will fare no better
 		}

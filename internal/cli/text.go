@@ -22,9 +22,12 @@ func (a *app) instant(t wire.Time) string {
 
 // until gives the time from now to an instant: "in 10s", "3m 2s ago".
 func (a *app) until(t wire.Time) string {
-	d := t.Time().Sub(a.now())
-	if d < 0 {
+	d := t.Time().Sub(a.now()).Round(time.Millisecond)
+	switch {
+	case d < 0:
 		return span(-d) + " ago"
+	case d == 0:
+		return "now"
 	}
 	return "in " + span(d)
 }

@@ -54,6 +54,14 @@ type Setting struct {
 	rank   rank
 }
 
+// where names the key and its source: a flag or a variable is both.
+func (s *Setting) where() string {
+	if s.Source == "--"+s.Key.Name || s.Source == s.Key.Env() {
+		return s.Source
+	}
+	return s.Source + ": " + s.Key.YAML()
+}
+
 // rank orders sources: a higher one beats a lower one.
 type rank uint8
 
@@ -100,7 +108,7 @@ func Load(s Sources) (*Loaded, error) {
 	for i := range l.Settings {
 		set := &l.Settings[i]
 		if err := set.Key.set(&l.Config, set.Text); err != nil {
-			complaints = append(complaints, fmt.Errorf("%s: %s %q: %w", set.Source, set.Key.YAML(), set.Text, err))
+			complaints = append(complaints, fmt.Errorf("%s %q: %w", set.where(), set.Text, err))
 			wrong = true
 		}
 	}
@@ -147,7 +155,7 @@ func (l *Loaded) check() []error {
 	var complaints []error
 	complain := func(name, format string, args ...any) {
 		s := l.Setting(name)
-		complaints = append(complaints, fmt.Errorf("%s: %s %q: %s", s.Source, s.Key.YAML(), s.Text, fmt.Sprintf(format, args...)))
+		complaints = append(complaints, fmt.Errorf("%s %q: %s", s.where(), s.Text, fmt.Sprintf(format, args...)))
 	}
 	c := &l.Config
 	if c.HTTP != Off {

@@ -36,11 +36,14 @@ func (k Key) YAML() string { return strings.ReplaceAll(k.Name, "-", "_") }
 // EnvPrefix begins the names of all our environment variables.
 const EnvPrefix = "DUEMQ_"
 
+// DefaultHTTP is where the HTTP API is unless something else is said.
+const DefaultHTTP = "127.0.0.1:9870"
+
 // Keys lists all keys, in the order in which they are shown.
 func Keys() []Key {
 	return []Key{
 		{Name: "data", Value: "DIR", Default: "./duemq-data", Usage: "folder of the data, made when missing", set: setData},
-		{Name: "http", Value: "ADDR", Default: "127.0.0.1:9870", Usage: "address of the HTTP API, or off", set: setHTTP},
+		{Name: "http", Value: "ADDR", Default: DefaultHTTP, Usage: "address of the HTTP API, or off", set: setHTTP},
 		{
 			Name: "sync", Value: "POLICY", Default: syncPolicies[0], Choices: syncPolicies, set: setSync,
 			Usage: "when a sender is answered: always (its message is on disk) or interval (it is written; a power cut loses up to sync-every)",

@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -64,6 +65,9 @@ func plain(text string) any {
 		return true
 	case "false":
 		return false
+	}
+	if n, err := strconv.Atoi(text); err == nil {
+		return n
 	}
 	return text
 }
