@@ -2,8 +2,8 @@ package duemq_test
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,7 +200,7 @@ func TestManyCrashes(t *testing.T) {
 	for round := range 30 {
 		for _, r := range batch(t, q.Queue, numbered(20, func(_ int, m *duemq.Message) {
 			m.After = 1 + time.Duration(rng.Int64N(int64(time.Minute)))
-			m.Key = fmt.Sprint(round)
+			m.Key = strconv.Itoa(round)
 		})) {
 			due[r.ID] = r.DueAt
 		}

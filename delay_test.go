@@ -2,8 +2,8 @@ package duemq_test
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -45,7 +45,7 @@ func TestLevels(t *testing.T) {
 	table := []time.Duration{1 * s, 5 * s, 10 * s, 30 * s, 1 * m, 2 * m, 3 * m, 4 * m, 5 * m, 6 * m, 7 * m, 8 * m, 9 * m, 10 * m, 20 * m, 30 * m, 1 * h, 2 * h}
 	q := duemqtest.New(t)
 	for i := range table {
-		send(t, q.Queue, fmt.Sprint(i+1), duemq.Level(i+1))
+		send(t, q.Queue, strconv.Itoa(i+1), duemq.Level(i+1))
 	}
 	var passed time.Duration
 	for i, d := range table {
@@ -56,7 +56,7 @@ func TestLevels(t *testing.T) {
 		q.Advance(time.Millisecond)
 		passed = d
 		got := take(t, q.Queue)
-		if bodies(got) != fmt.Sprint(i+1) || got[0].DueLevel != i+1 || got[0].Lateness() != 0 {
+		if bodies(got) != strconv.Itoa(i+1) || got[0].DueLevel != i+1 || got[0].Lateness() != 0 {
 			t.Fatalf("level %d after %v: received %q", i+1, d, bodies(got))
 		}
 	}
@@ -80,7 +80,8 @@ func TestLevelsOfOnesOwn(t *testing.T) {
 func TestAtOnce(t *testing.T) {
 	q := duemqtest.New(t)
 	for _, d := range []duemq.Delay{
-		{}, duemq.Level(0), duemq.Level(-1), duemq.After(0), duemq.After(-5 * time.Second),
+		{},
+		duemq.Level(0), duemq.Level(-1), duemq.After(0), duemq.After(-5 * time.Second),
 		duemq.At(q.Now().Add(-time.Second)), duemq.At(time.UnixMilli(1)), duemq.At(q.Now()),
 	} {
 		r := send(t, q.Queue, d.String(), d)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func TestPendingInOrder(t *testing.T) {
 	const n = 2500
 	batch(t, q.Queue, numbered(n, func(i int, m *duemq.Message) {
 		m.After = time.Duration(1+(i*7919)%n) * time.Second
-		m.Key = fmt.Sprint((i * 7919) % n)
+		m.Key = strconv.Itoa((i * 7919) % n)
 	}))
 	for _, restarted := range []bool{false, true} {
 		if restarted {
@@ -42,7 +43,7 @@ func TestPendingInOrder(t *testing.T) {
 			t.Fatalf("restarted %v: %d messages, want %d", restarted, len(all), n)
 		}
 		for i, m := range all {
-			if m.Key != fmt.Sprint(i) || m.State != duemq.StateWaiting || m.Body != nil {
+			if m.Key != strconv.Itoa(i) || m.State != duemq.StateWaiting || m.Body != nil {
 				t.Fatalf("restarted %v: message %d is %+v", restarted, i, m)
 			}
 		}
@@ -55,7 +56,7 @@ func TestPendingFilters(t *testing.T) {
 	for i := range 10 {
 		tag := []string{"even", "odd"}[i%2]
 		for _, name := range []string{topic, "other"} {
-			if _, err := q.Send(t.Context(), name, nil, duemq.After(time.Duration(i+1)*time.Minute), duemq.Tag(tag), duemq.Key(name[:1]+fmt.Sprint(i))); err != nil {
+			if _, err := q.Send(t.Context(), name, nil, duemq.After(time.Duration(i+1)*time.Minute), duemq.Tag(tag), duemq.Key(name[:1]+strconv.Itoa(i))); err != nil {
 				t.Fatalf("Send: %v", err)
 			}
 		}

@@ -3,7 +3,7 @@ package duemq_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -129,7 +129,7 @@ func TestReceiverIsWokenWhenDue(t *testing.T) {
 				if err != nil {
 					return
 				}
-				if err := m.Ack(t.Context()); err != nil {
+				if err := m.Ack(ctx); err != nil {
 					t.Errorf("Ack: %v", err)
 				}
 				got <- string(m.Body)
@@ -141,7 +141,7 @@ func TestReceiverIsWokenWhenDue(t *testing.T) {
 	for i := range n {
 		q.Advance(time.Minute)
 		body := <-got
-		if body != fmt.Sprint(i) || seen[body] {
+		if body != strconv.Itoa(i) || seen[body] {
 			t.Errorf("minute %d: received %q", i+1, body)
 		}
 		seen[body] = true

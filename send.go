@@ -23,7 +23,8 @@ type SendOption interface{ send(o *outgoing) }
 type outgoing struct {
 	m       broker.Message
 	headers map[string]string
-	delay   *Delay
+	delay   Delay
+	delayed bool
 	err     error // the first thing that is wrong
 }
 
@@ -37,39 +38,38 @@ func (o *outgoing) refuse(format string, args ...any) {
 // SendOption, and what [Queue.Reschedule] takes. The zero Delay is at once.
 type Delay struct {
 	d    engine.Delay
-	name string
 	zero bool // the zero time was given
 }
 
 // After is due once d has passed since the queue took the message; d is rounded
 // up to whole milliseconds. Zero and negative are at once.
 func After(d time.Duration) Delay {
-	return Delay{d: engine.Delay{Kind: engine.DelayAfter, Value: ceilMs(d)}, name: "After"}
+	return Delay{d: engine.Delay{Kind: engine.DelayAfter, Value: ceilMs(d)}}
 }
 
 // At is due at t on the queue's clock, rounded up to whole milliseconds. Past is
 // at once. The zero time is refused with [ErrInvalid], as most likely somebody
 // forgot to set it.
 func At(t time.Time) Delay {
-	return Delay{d: engine.Delay{Kind: engine.DelayAt, Value: unixMs(t)}, name: "At", zero: t.IsZero()}
+	return Delay{d: engine.Delay{Kind: engine.DelayAt, Value: unixMs(t)}, zero: t.IsZero()}
 }
 
 // Level is due after the delay that [WithLevels] gives level n, from 1; without
 // it level 3 is 10 s, 16 is 30 min, 18 is 2 h. Above the last level is the last
 // level. Zero and negative are at once.
 func Level(n int) Delay {
-	return Delay{d: engine.Delay{Kind: engine.DelayLevel, Value: int64(n)}, name: "Level"}
+	return Delay{d: engine.Delay{Kind: engine.DelayLevel, Value: int64(n)}}
 }
 
 func (d Delay) send(o *outgoing) {
-	if o.delay != nil {
+	if o.delayed {
 		o.refuse("%s and %s: a message has one delay", o.delay, d)
 		return
 	}
 	if err := d.check(); err != nil && o.err == nil {
 		o.err = err
 	}
-	o.delay, o.m.Delay = &d, d.d
+	o.delay, o.delayed, o.m.Delay = d, true, d.d
 }
 
 func (d Delay) check() error {
@@ -198,11 +198,10 @@ func (q *Queue) SendBatch(ctx context.Context, msgs []Message) ([]Receipt, error
 // outgoing is the message with all that can be sent of it.
 func (m *Message) outgoing() outgoing {
 	o := outgoing{
-		m:       broker.Message{Topic: m.Topic, Body: m.Body, Key: m.Key, Tag: m.Tag},
+		m: broker.Message{
+			Topic: m.Topic, Body: m.Body, Key: m.Key, Tag: m.Tag, Queue: m.Queue, HasQueue: m.InQueue,
+		},
 		headers: m.Headers,
-	}
-	if m.InQueue {
-		InQueue(m.Queue).send(&o)
 	}
 	if m.After != 0 {
 		After(m.After).send(&o)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ func TestSendRefuses(t *testing.T) {
 	q := duemqtest.New(t)
 	many := make([]duemq.SendOption, 129)
 	for i := range many {
-		many[i] = duemq.Header(fmt.Sprint(i), "x")
+		many[i] = duemq.Header(strconv.Itoa(i), "x")
 	}
 	for _, c := range []struct {
 		name  string
@@ -155,7 +156,7 @@ func TestOrderWithinAQueue(t *testing.T) {
 	q.Advance(10 * time.Second)
 	got := take(t, q.Queue)
 	for i, m := range got {
-		if want := fmt.Sprint((9-i/10)*10 + i%10); string(m.Body) != want || m.Offset != int64(i) {
+		if want := strconv.Itoa((9-i/10)*10 + i%10); string(m.Body) != want || m.Offset != int64(i) {
 			t.Errorf("place %d: message %s at offset %d, want %s", i, m.Body, m.Offset, want)
 		}
 	}

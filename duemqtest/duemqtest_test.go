@@ -198,7 +198,7 @@ func TestSharedClock(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Open: %v", err)
 		}
-		defer q.Close()
+		t.Cleanup(func() { q.Close() })
 		send(t, q, "x", duemq.After(time.Hour))
 		queues = append(queues, q)
 	}

@@ -18,7 +18,14 @@ import (
 type ID uint64
 
 // String gives the 16 hexadecimal digits that users see.
-func (id ID) String() string { return fmt.Sprintf("%016x", uint64(id)) }
+func (id ID) String() string {
+	const digits = "0123456789abcdef"
+	var b [16]byte
+	for i := range b {
+		b[i] = digits[id>>(60-4*i)&0xF]
+	}
+	return string(b[:])
+}
 
 // ParseID reads what [ID.String] wrote, in either case of letters. Its answer
 // says what a user meant, not that a message stands there: see
