@@ -156,9 +156,15 @@ func TestLongPoll(t *testing.T) {
 // waiting returns when n receives are inside.
 func (d *door) waiting(n int64) {
 	d.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); d.h.polls.taken.Load() != n; runtime.Gosched() {
+	d.inside(&d.h.polls, n)
+}
+
+// inside returns when n requests are in a room.
+func (d *door) inside(r *room, n int64) {
+	d.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); r.taken.Load() != n; runtime.Gosched() {
 		if time.Now().After(deadline) {
-			d.t.Fatalf("%d receives wait, want %d", d.h.polls.taken.Load(), n)
+			d.t.Fatalf("%d are inside, want %d", r.taken.Load(), n)
 		}
 	}
 }

@@ -49,8 +49,8 @@ func (c *Client) call(ctx context.Context, method, to string, in, out any) error
 // do sends one request. An empty segment in its path is an empty name, which no
 // route can take.
 func (c *Client) do(ctx context.Context, method, to, kind string, body io.Reader, out any) error {
-	if p, _, _ := strings.Cut(to, "?"); strings.Contains(p, "//") {
-		return &Error{wire.Problem{Status: http.StatusBadRequest, Code: wire.CodeInvalidValue, Detail: "an empty name, id or lease"}}
+	if p, _, _ := strings.Cut(to, "?"); strings.Contains(p, "//") || strings.HasSuffix(p, "/") {
+		return &Error{wire.Problem{Status: http.StatusBadRequest, Code: wire.CodeInvalidValue, Detail: "a topic, id or lease is empty"}}
 	}
 	r, err := http.NewRequestWithContext(ctx, method, c.base+to, body)
 	if err != nil {

@@ -33,6 +33,9 @@ func (c *Client) Publish(ctx context.Context, m wire.Send) (wire.Receipt, error)
 	}
 	body := m.Body
 	if m.Text != "" {
+		if len(body) > 0 {
+			return wire.Receipt{}, &Error{wire.Problem{Status: http.StatusBadRequest, Code: wire.CodeBadRequest, Detail: "both body and text; give one"}}
+		}
 		body = []byte(m.Text)
 	}
 	var out wire.Receipt

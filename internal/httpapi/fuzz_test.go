@@ -1,0 +1,108 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/duemq/duemq/internal/httpapi/wire"
+)
+
+// FuzzDecode: JSON of every request is read or refused by a class of the table,
+// and what was read is written so that it reads the same.
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{
+		`{"messages":[{"topic":"orders","text":"a","level":3}]}`, `{"group":"g","wait":"30s"}`, `{"leases":["a"]}`,
+		`{"deliverAt":"2026-12-01T09:00Z"}`, `{"by":"-5m"}`, `{"delay":10}`, `{"a":{}}`, `{} {}`, "[", "\xff", `{"level":"\u0000"}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, make := range []func() any{
+			func() any { return new(wire.Batch) }, func() any { return new(wire.Send) }, func() any { return new(wire.Receive) },
+			func() any { return new(wire.AckAll) }, func() any { return new(wire.Nack) }, func() any { return new(wire.Extend) },
+			func() any { return new(wire.Reschedule) },
+		} {
+			v := make()
+			if err := decode(b, v); err != nil {
+				if rowOf(err) == &defect || len(err.Error()) > 2000 {
+					t.Fatalf("%q into %T: %v", b, v, err)
+				}
+				continue
+			}
+			text, err := json.Marshal(v)
+			if err != nil {
+				t.Fatalf("%q into %T: %v", b, v, err)
+			}
+			again := make()
+			if err := decode(text, again); err != nil {
+				t.Fatalf("%q into %T: %s: %v", b, v, text, err)
+			}
+			if text2, err := json.Marshal(again); err != nil || string(text2) != string(text) {
+				t.Fatalf("%q into %T: %s then %s, %v", b, v, text, text2, err)
+			}
+		}
+	})
+}
+
+// FuzzPublish: the query and headers of publish are read or refused by a class
+// of the table, and no option gets lost.
+func FuzzPublish(f *testing.F) {
+	f.Add("after=10s&key=k&property.a=b", "Duemq-Tag", "t")
+	f.Add("at=2026-12-01T09:00+08:00", "Duemq-Tz", "Asia/Shanghai")
+	f.Add("level=3", "Duemq-Level", "3")
+	f.Add("aftr=1", "duemq-property-a", "\xff")
+	f.Fuzz(func(t *testing.T, query, name, value string) {
+		r := httptest.NewRequest(http.MethodPost, "/v1/topics/orders/messages", nil)
+		r.Header.Set(name, value)
+		q, err := parseQuery(query, routes[0].query)
+		req := &request{Request: r, query: q}
+		var s wire.Send
+		if err == nil {
+			s, err = req.send()
+		}
+		if err != nil {
+			if !errors.Is(err, errBadRequest) && !errors.Is(err, errUnknownParameter) || len(err.Error()) > 2000 {
+				t.Fatalf("%q, %q: %q: %v", query, name, value, err)
+			}
+			return
+		}
+		given := len(q)
+		for n := range r.Header {
+			if strings.HasPrefix(n, "Duemq-") {
+				given++
+			}
+		}
+		read := len(s.Headers)
+		v := reflect.ValueOf(s)
+		for _, field := range []string{"Key", "Tag", "After", "At", "Zone", "Level", "Queue"} {
+			if !v.FieldByName(field).IsZero() {
+				read++
+			}
+		}
+		if read != given {
+			t.Fatalf("%q, %q: %q: %d options given, %d read: %+v", query, name, value, given, read, s)
+		}
+	})
+}
+
+// FuzzInstead never fails, and says something.
+func FuzzInstead(f *testing.F) {
+	f.Add("aftr")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, name string) {
+		if got := instead(name, []string{"after", "at", "level"}); got == "" {
+			t.Fatal("nothing said")
+		}
+		if d := distance(name, name); d != 0 {
+			t.Fatalf("distance(%q, itself) = %d", name, d)
+		}
+		if a, b := distance(name, "after"), distance("after", name); a != b {
+			t.Fatalf("distance of %q: %d and %d", name, a, b)
+		}
+	})
+}
