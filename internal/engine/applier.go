@@ -95,7 +95,9 @@ func (a *applier) batch(pos uint64, d *draft) error {
 	}
 	if err == nil {
 		a.next = e.m.nextDue()
-		e.stats.backlog.Store(a.next <= e.m.stamp)
+		if d.Limit > 0 { // else it was not for this batch to move anything
+			e.stats.backlog.Store(a.next <= e.m.stamp)
+		}
 	}
 	e.mu.Unlock()
 	if err != nil {

@@ -47,6 +47,20 @@ type flight struct {
 func (f *flight) empty() bool { return f.used == 0 && len(f.barriers) == 0 }
 func (f *flight) full() bool  { return f.bytes >= flightBytes }
 
+// limit says how many due references each batch may move. A flight of nothing
+// but acknowledgements is answered before it is synced, so it moves none: what
+// is visible is durable.
+func (f *flight) limit() {
+	for _, d := range f.drafts[:f.used] {
+		switch {
+		case !f.mustSync:
+			d.Limit = 0
+		case d.Limit == 0:
+			d.Limit = sendLimit
+		}
+	}
+}
+
 func (f *flight) reset() {
 	for _, d := range f.drafts[:f.used] {
 		clear(d.runs)
@@ -212,6 +226,7 @@ func (p *proposer) fill() {
 	now := p.observe()
 	force := p.encode(now)
 	p.tick(now, due, force)
+	p.flight.limit()
 }
 
 // encode moves calls into the flight until it is full, and says whether a
@@ -273,7 +288,7 @@ func (p *proposer) begin(now belief) *draft {
 	p.last = stamp
 	d.Batch = record.Batch{
 		Type: record.EntryCommands, Flags: flags, Index: p.index, Term: 1,
-		Stamp: stamp, Limit: sendLimit, AppendedAt: now.ns, Data: d.Data[:0],
+		Stamp: stamp, AppendedAt: now.ns, Data: d.Data[:0],
 	}
 	return d
 }
