@@ -44,18 +44,18 @@ func (d *dues) allow(due int64) bool {
 	return d.known && d.due == due || slices.ContainsFunc(d.least, func(least int64) bool { return least <= due })
 }
 
-// least is the least due that a delay can give when the call began at wall.
+// least is the least due that a delay can give when the call began at wall. A
+// message that is to be delivered at once may be due by the stamp of a batch
+// that was begun before.
 func least(d Delay, wall int64) int64 {
 	switch d.Kind {
 	case After:
-		if d.Value > 0 {
-			return ceilMs(wall + ns(d.Value))
-		}
+		return ceilMs(wall + ns(d.Value))
 	case At:
 		return d.Value
-	case NoDelay:
+	default:
+		return 0
 	}
-	return ms(wall)
 }
 
 // most is the greatest due that it can give when the call was answered at wall.

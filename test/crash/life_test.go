@@ -1,0 +1,285 @@
+package crash
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/duemq/duemq/test/crash/history"
+)
+
+// A campaign is a number of cycles over one store after another.
+type campaign struct {
+	t     *testing.T
+	name  string // of the test, for the command that replays it
+	seed  uint64
+	r     *rand.Rand
+	dir   string                    // where histories are kept
+	place string                    // where stores are
+	cut   func() error              // the power; nil where it stays on
+	bug   string                    //
+	lives int                       //
+	sum   history.Report            // of all lives
+	held  func(i int, l *life) bool // says whether a life has kept the promises
+}
+
+// newCampaign prepares folders that survive a failure and nothing else.
+func newCampaign(t *testing.T, name string) *campaign {
+	t.Helper()
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	dir, err := os.MkdirTemp("", "duemq-crash-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &campaign{t: t, name: name, seed: seed, r: rand.New(rand.NewPCG(seed, 0)), dir: dir, place: dir, bug: *bugFlag}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			_ = os.RemoveAll(dir)
+			return
+		}
+		t.Logf("histories and stores are in %s\nthe same moments again: go test ./test/crash -run '^%s$' -cycles=%d -life=%d -seed=%d",
+			dir, name, *cyclesFlag, *lifeFlag, seed)
+	})
+	return c
+}
+
+// run goes through cycles, with a fresh store every so often.
+func (c *campaign) run(cycles, life int) {
+	c.t.Helper()
+	began := time.Now()
+	for done := 0; done < cycles; done += life {
+		c.live(min(life, cycles-done))
+		if c.t.Failed() {
+			return
+		}
+	}
+	took := time.Since(began)
+	s := &c.sum
+	c.t.Logf("%s, seed %d: %d cycles in %v, %.1f cycles/s; %d kills, %d power cuts, %d closes; %d acked, %d delivered, %d across a restart\n%v",
+		c.name, c.seed, cycles, took.Round(time.Millisecond), float64(cycles)/took.Seconds(),
+		s.Kills, s.PowerCuts, s.Closes, s.Acked, s.Delivered, s.Across, s)
+}
+
+// A life is a store from its making to its last message.
+type life struct {
+	*campaign
+	number   int
+	store    string
+	run      int
+	interval bool
+	events   []history.Event
+	record   *bufio.Writer
+	file     *os.File
+}
+
+// live takes a fresh store through some cycles and holds its history to the
+// promises.
+func (c *campaign) live(cycles int) {
+	c.t.Helper()
+	l, err := c.newLife()
+	if err == nil {
+		err = l.cycles(cycles)
+	}
+	if err == nil {
+		err = l.last()
+	}
+	if cerr := l.close(); err == nil {
+		err = cerr
+	}
+	report := history.Check(l.events, history.Options{Groups: groups(), MinAcked: minAcked})
+	c.add(report)
+	if err != nil {
+		c.t.Errorf("life %d, run %d: %v", l.number, l.run, err)
+	}
+	if len(report.Violations) > 0 {
+		c.t.Errorf("life %d breaks its promises:\n%v\ncheck it again: go test ./test/crash -run '^TestRecorded$' -history=%s",
+			l.number, report, l.file.Name())
+	}
+	if !c.t.Failed() {
+		_ = os.RemoveAll(l.store)
+		_ = os.Remove(l.file.Name())
+	}
+}
+
+// minAcked is what a process must do on average for its death to prove
+// anything.
+const minAcked = 20
+
+func (c *campaign) newLife() (*life, error) {
+	c.lives++
+	l := &life{
+		campaign: c, number: c.lives,
+		store:    filepath.Join(c.place, fmt.Sprintf("store-%d", c.lives)),
+		interval: c.cut == nil && c.r.IntN(3) == 0,
+	}
+	var err error
+	l.file, err = os.Create(filepath.Join(c.dir, fmt.Sprintf("history-%d.jsonl", c.lives)))
+	l.record = bufio.NewWriterSize(l.file, 1<<20)
+	return l, err
+}
+
+func (l *life) close() error {
+	if err := l.record.Flush(); err != nil {
+		return err
+	}
+	return l.file.Close()
+}
+
+// cycles goes through some cycles: a process each, and sometimes a few that are
+// killed while they recover before it.
+func (l *life) cycles(n int) error {
+	for range n {
+		if l.r.IntN(5) == 0 {
+			for range 1 + l.r.IntN(5) {
+				if err := l.kill(false, time.Duration(l.r.IntN(200))*time.Millisecond); err != nil {
+					return err
+				}
+			}
+		}
+		work := time.Duration(10+l.r.IntN(600)) * time.Millisecond
+		if l.r.IntN(8) == 0 {
+			if err := l.closeAfter(work); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := l.kill(true, work); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *life) start(mode string) (*process, error) {
+	l.run++
+	return startProcess(spec{
+		Dir: l.store, Run: l.run, Seed: l.r.Uint64(), Mode: mode, Bug: l.bug, Interval: l.interval,
+	}, l.record)
+}
+
+// kill kills a process some time after it has started, or after it has opened
+// the store, and cuts the power if that is what this is about.
+func (l *life) kill(opened bool, after time.Duration) error {
+	p, err := l.start(history.ModeLoad)
+	if err != nil {
+		return err
+	}
+	if opened {
+		_, err = p.awaitUp()
+	}
+	at, kerr := p.kill(after)
+	l.events = append(l.events, p.events...)
+	if err == nil {
+		err = kerr
+	}
+	if err != nil {
+		return err
+	}
+	l.put(history.Event{Kind: history.Killed, Wall: at.UnixNano()})
+	return l.cutPower()
+}
+
+// closeAfter has a process close the store after some time.
+func (l *life) closeAfter(work time.Duration) error {
+	p, err := l.start(history.ModeLoad)
+	if err != nil {
+		return err
+	}
+	if up, err := p.awaitUp(); err != nil || !up {
+		_, kerr := p.kill(0)
+		l.events = append(l.events, p.events...)
+		return fmt.Errorf("not opened: %w", firstError(err, kerr))
+	}
+	timer := time.NewTimer(work)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.eof:
+	}
+	err = p.stopNow()
+	err = firstError(p.await(), err)
+	l.events = append(l.events, p.events...)
+	if err != nil {
+		return err
+	}
+	return l.cutPower()
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutPower comes after the process is dead and everything that it wrote is
+// read, never before: a file system that is being shut down may tell a living
+// process that its sync went well.
+func (l *life) cutPower() error {
+	if l.cut == nil {
+		return nil
+	}
+	if err := l.cut(); err != nil {
+		return fmt.Errorf("power cut: %w", err)
+	}
+	l.put(history.Event{Kind: history.PowerCut, Wall: time.Now().UnixNano()})
+	return nil
+}
+
+// last has everything fall due and taken, and then the state made again from
+// the log alone.
+func (l *life) last() error {
+	for _, mode := range []string{history.ModeDrain, history.ModeRebuild} {
+		p, err := l.start(mode)
+		if err != nil {
+			return err
+		}
+		err = p.await()
+		l.events = append(l.events, p.events...)
+		if err != nil {
+			return fmt.Errorf("%s: %w", mode, err)
+		}
+	}
+	return nil
+}
+
+// put adds an event of the driver's.
+func (l *life) put(e history.Event) {
+	e.Run = l.run
+	l.events = append(l.events, e)
+	_ = json.NewEncoder(l.record).Encode(&e)
+}
+
+// add adds a life's report to the campaign's.
+func (c *campaign) add(r *history.Report) {
+	s := &c.sum
+	s.Runs += r.Runs
+	s.Ups += r.Ups
+	s.Kills += r.Kills
+	s.PowerCuts += r.PowerCuts
+	s.Closes += r.Closes
+	s.Acked += r.Acked
+	s.Unknown += r.Unknown
+	s.Came += r.Came
+	s.Cancels += r.Cancels
+	s.Moves += r.Moves
+	s.Delivered += r.Delivered
+	s.Across += r.Across
+	s.Again += r.Again
+	s.LostAcks += r.LostAcks
+	s.Cuts += r.Cuts
+	s.LogBytes += r.LogBytes
+	s.ReceivedLate.Add(&r.ReceivedLate)
+	s.VisibleLate.Add(&r.VisibleLate)
+	s.SteppedBack = max(s.SteppedBack, r.SteppedBack)
+}
