@@ -92,10 +92,7 @@ func (l *Log) settle(e *ending) error {
 			return fmt.Errorf("%s: sync: %w", l.active().path, err)
 		}
 	}
-	if err := l.disk.sync(); err != nil {
-		return err
-	}
-	if err := l.mark(e.last.Position); err != nil {
+	if err := l.mark(e.last.Position); err != nil { // syncs the folder too
 		return err
 	}
 	l.synced.Store(e.last.Position)
