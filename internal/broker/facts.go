@@ -7,14 +7,20 @@ import (
 	"github.com/duemq/duemq/internal/timeline"
 )
 
-// What the engine names, for the doors, which see nothing below the broker.
-type (
-	Delay      = engine.Delay
-	Counts     = engine.Counts
-	Stats      = engine.Stats
-	TopicCount = engine.TopicCount
-	LevelCount = timeline.LevelCount
-)
+// Delay is when a message may be consumed, as its sender said it.
+type Delay = engine.Delay
+
+// Counts are the figures of a topic, or of all.
+type Counts = engine.Counts
+
+// Stats are figures of the engine since it was opened.
+type Stats = engine.Stats
+
+// TopicCount is a topic's name and figures.
+type TopicCount = engine.TopicCount
+
+// LevelCount is how a delay level stands.
+type LevelCount = timeline.LevelCount
 
 // The kinds of a [Delay]; see the engine's constants of the same names.
 const (
@@ -48,10 +54,17 @@ func (b *Broker) LevelTable() []time.Duration { return b.e.LevelTable() }
 func (b *Broker) MaxDelay() time.Duration { return b.e.MaxDelay() }
 
 // Levels tells how the delay levels stand: index 1 is level 1, index 0 is any
-// time that is no level. It has an element for every level of the table.
+// time that is no level. It has an element for every level of the table, and
+// for those of an earlier table under which messages were filed.
 func (b *Broker) Levels() []LevelCount {
 	all := b.e.Levels()
-	return all[:1+len(b.e.LevelTable())]
+	n := 1 + len(b.e.LevelTable())
+	for i, l := range all {
+		if l.Total > 0 {
+			n = max(n, i+1)
+		}
+	}
+	return all[:n]
 }
 
 // Topics gives the figures of all topics, in the order in which they were made.

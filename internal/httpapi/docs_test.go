@@ -23,20 +23,20 @@ func readPage(t *testing.T) string {
 }
 
 // same compares two lists as sets and names what one of them lacks.
-func same(t *testing.T, what string, documented, real []string) {
+func same(t *testing.T, what string, documented, existing []string) {
 	t.Helper()
 	for _, n := range documented {
-		if !slices.Contains(real, n) {
+		if !slices.Contains(existing, n) {
 			t.Errorf("%s: %s describes %q, which does not exist", what, page, n)
 		}
 	}
-	for _, n := range real {
+	for _, n := range existing {
 		if !slices.Contains(documented, n) {
 			t.Errorf("%s: %q is not in %s", what, n, page)
 		}
 	}
-	if len(documented) == 0 || len(documented) != len(real) {
-		t.Errorf("%s: %d described, %d exist", what, len(documented), len(real))
+	if len(documented) == 0 || len(documented) != len(existing) {
+		t.Errorf("%s: %d described, %d exist", what, len(documented), len(existing))
 	}
 }
 
@@ -60,11 +60,11 @@ func section(t *testing.T, text, heading string) string {
 }
 
 func TestRoutesAreDocumented(t *testing.T) {
-	var real []string
+	var existing []string
 	for _, r := range routes {
-		real = append(real, r.pattern)
+		existing = append(existing, r.pattern)
 	}
-	same(t, "routes", find(section(t, readPage(t), "Routes"), "(?m)^\\| `([A-Z]+ /[^`]*)` \\|"), real)
+	same(t, "routes", find(section(t, readPage(t), "Routes"), "(?m)^\\| `([A-Z]+ /[^`]*)` \\|"), existing)
 }
 
 func TestPublishOptionsAreDocumented(t *testing.T) {
@@ -97,24 +97,24 @@ func TestPendingQueryIsDocumented(t *testing.T) {
 }
 
 func TestCodesAreDocumented(t *testing.T) {
-	var real []string
+	var existing []string
 	for _, r := range append(slices.Clone(table), defect) {
-		if line := fmt.Sprintf("%s %d", r.code, r.status); !slices.Contains(real, line) {
-			real = append(real, line)
+		if line := fmt.Sprintf("%s %d", r.code, r.status); !slices.Contains(existing, line) {
+			existing = append(existing, line)
 		}
 	}
 	var documented []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([0-9]{3}) \\|").FindAllStringSubmatch(section(t, readPage(t), "Errors"), -1) {
 		documented = append(documented, m[1]+" "+m[2])
 	}
-	same(t, "codes", documented, real)
+	same(t, "codes", documented, existing)
 }
 
 func TestMetricsAreDocumented(t *testing.T) {
 	d := newDoor(t)
 	d.publish("orders", "after=10s", "x")
 	scrape := d.do("GET", "/metrics", "").want(200, nil).body
-	var real []string
+	var existing []string
 	for _, m := range regexp.MustCompile(`(?m)^(duemq_[a-z_]+)[ {]`).FindAllStringSubmatch(scrape, -1) {
 		name := m[1]
 		for _, whole := range []string{"duemq_fsync_seconds", "duemq_cut_seconds", "duemq_http_request_seconds"} {
@@ -122,11 +122,11 @@ func TestMetricsAreDocumented(t *testing.T) {
 				name = whole
 			}
 		}
-		if !slices.Contains(real, name) {
-			real = append(real, name)
+		if !slices.Contains(existing, name) {
+			existing = append(existing, name)
 		}
 	}
-	same(t, "metrics", find(section(t, readPage(t), "Metrics"), "(?m)^\\| `(duemq_[a-z_]+)[`{]"), real)
+	same(t, "metrics", find(section(t, readPage(t), "Metrics"), "(?m)^\\| `(duemq_[a-z_]+)[`{]"), existing)
 	for _, line := range []string{
 		`duemq_pending_messages{topic="orders"} 1`,
 		`duemq_visible_messages_total{topic="orders"} 0`,

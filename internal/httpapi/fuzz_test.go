@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -22,12 +23,12 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, make := range []func() any{
+		for _, fresh := range []func() any{
 			func() any { return new(wire.Batch) }, func() any { return new(wire.Send) }, func() any { return new(wire.Receive) },
 			func() any { return new(wire.AckAll) }, func() any { return new(wire.Nack) }, func() any { return new(wire.Extend) },
 			func() any { return new(wire.Reschedule) },
 		} {
-			v := make()
+			v := fresh()
 			if err := decode(b, v); err != nil {
 				if rowOf(err) == &defect || len(err.Error()) > 2000 {
 					t.Fatalf("%q into %T: %v", b, v, err)
@@ -38,11 +39,11 @@ func FuzzDecode(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%q into %T: %v", b, v, err)
 			}
-			again := make()
+			again := fresh()
 			if err := decode(text, again); err != nil {
 				t.Fatalf("%q into %T: %s: %v", b, v, text, err)
 			}
-			if text2, err := json.Marshal(again); err != nil || string(text2) != string(text) {
+			if text2, err := json.Marshal(again); err != nil || !bytes.Equal(text2, text) {
 				t.Fatalf("%q into %T: %s then %s, %v", b, v, text, text2, err)
 			}
 		}

@@ -56,7 +56,7 @@ func TestHostElsewhere(t *testing.T) {
 		&net.TCPAddr{IP: net.IPv6loopback, Port: 9870}:      421,
 		nil: 421,
 	} {
-		r := httptest.NewRequest("GET", "http://mq.example/v1/stats", nil)
+		r := httptest.NewRequest(http.MethodGet, "http://mq.example/v1/stats", nil)
 		if addr != nil {
 			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, addr))
 		}
@@ -79,9 +79,14 @@ func TestBrowserPages(t *testing.T) {
 		{"Origin", "http://localhost:3000"},
 	} {
 		for _, c := range []struct{ method, path string }{
-			{"POST", "/v1/topics/orders/messages"}, {"POST", "/v1/batch"}, {"POST", "/v1/topics/orders/receive"},
-			{"DELETE", "/v1/messages/0000000000000001"}, {"PATCH", "/v1/messages/0000000000000001"},
-			{"POST", "/v1/leases/x/ack"}, {"POST", "/v1/leases/ack"}, {"POST", "/v1/clock/accept"},
+			{"POST", "/v1/topics/orders/messages"},
+			{"POST", "/v1/batch"},
+			{"POST", "/v1/topics/orders/receive"},
+			{"DELETE", "/v1/messages/0000000000000001"},
+			{"PATCH", "/v1/messages/0000000000000001"},
+			{"POST", "/v1/leases/x/ack"},
+			{"POST", "/v1/leases/ack"},
+			{"POST", "/v1/clock/accept"},
 		} {
 			d.do(c.method, c.path, "hello", h...).refused(403, wire.CodeCrossOrigin, "another origin")
 		}
@@ -120,12 +125,12 @@ func TestPanicIsAnswered(t *testing.T) {
 	d := newDoor(t)
 	serve := d.h.endpoint(&route{serve: func(*Handler, http.ResponseWriter, *request) error { panic("oops") }})
 	w := httptest.NewRecorder()
-	serve(w, httptest.NewRequest("GET", "/v1/stats", nil))
+	serve(w, httptest.NewRequest(http.MethodGet, "/v1/stats", nil))
 	(&reply{t: t, what: "panic", status: w.Code, header: w.Header(), body: w.Body.String()}).refused(500, wire.CodeInternal, "oops")
 	defer func() {
 		if recover() != http.ErrAbortHandler { //nolint:errorlint // the very value
 			t.Error("http.ErrAbortHandler was swallowed")
 		}
 	}()
-	d.h.endpoint(&route{serve: func(*Handler, http.ResponseWriter, *request) error { panic(http.ErrAbortHandler) }})(w, httptest.NewRequest("GET", "/", nil))
+	d.h.endpoint(&route{serve: func(*Handler, http.ResponseWriter, *request) error { panic(http.ErrAbortHandler) }})(w, httptest.NewRequest(http.MethodGet, "/", nil))
 }

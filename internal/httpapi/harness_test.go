@@ -157,11 +157,11 @@ func (d *door) publish(topic, query, body string) wire.Receipt {
 	return got
 }
 
-// receive gets what is there.
-func (d *door) receive(topic, group string) []wire.Message {
+// receive gets what is there of the topic orders.
+func (d *door) receive(group string) []wire.Message {
 	d.t.Helper()
 	var got wire.ReceiveReply
-	d.do("POST", "/v1/topics/"+topic+"/receive", `{"group":"`+group+`","max":1000}`).want(http.StatusOK, &got)
+	d.do("POST", "/v1/topics/orders/receive", `{"group":"`+group+`","max":1000}`).want(http.StatusOK, &got)
 	return got.Messages
 }
 

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestMessageThroughItsLife(t *testing.T) {
 	if m.VisibleAt != sent.DeliverAt || m.Offset == nil || *m.Offset != 0 || m.Handle != "" || *m.LatenessMs != 0 {
 		t.Errorf("ready: %+v", m)
 	}
-	got := d.receive("orders", "g")[0]
+	got := d.receive("g")[0]
 	if m := look(sent.ID, wire.StateInflight); m.Attempt != 1 {
 		t.Errorf("inflight: %+v", m)
 	}
@@ -105,7 +106,7 @@ func TestCancel(t *testing.T) {
 		}
 	}
 	d.after(time.Minute)
-	if got := bodies(d.receive("orders", "g")); got != "kept" {
+	if got := bodies(d.receive("g")); got != "kept" {
 		t.Errorf("received %q", got)
 	}
 	d.do("DELETE", "/v1/messages/"+kept.ID, "").refused(409, wire.CodeAlreadyDelivered, kept.ID+" at 2026-12-01T09:01:00.000Z")
@@ -147,7 +148,7 @@ func TestReschedule(t *testing.T) {
 	d.do("PATCH", to+sent.ID, `{"after":"1s"}`).refused(400, wire.CodeUnknownField, "deliverAfter")
 	move(`{"deliverAfter":"5s"}`, 5*time.Second)
 	d.after(5 * time.Second)
-	if got := bodies(d.receive("orders", "g")); got != "x" {
+	if got := bodies(d.receive("g")); got != "x" {
 		t.Errorf("received %q", got)
 	}
 	d.after(48 * time.Hour)
@@ -168,14 +169,14 @@ func TestDeliverNow(t *testing.T) {
 		func(id string) *reply { return d.do("PATCH", "/v1/messages/"+id, `{"by":"-2h"}`) },
 		func(id string) *reply { return d.do("PATCH", "/v1/messages/"+id, `{"by":"-15000w"}`) },
 	} {
-		sent := d.publish("orders", "after=1h", fmt.Sprint(i))
+		sent := d.publish("orders", "after=1h", strconv.Itoa(i))
 		var a wire.Answer
 		how(sent.ID).want(200, &a)
 		if now := wire.TimeOf(testStart.Add(time.Duration(i) * time.Second)); a.DeliverAt != now {
 			t.Errorf("%d: answer %+v, want %v", i, a, now)
 		}
 		d.after(0)
-		if ms := d.receive("orders", "g"); bodies(ms) != fmt.Sprint(i) {
+		if ms := d.receive("g"); bodies(ms) != strconv.Itoa(i) {
 			t.Errorf("%d: received %+v", i, ms)
 		}
 		d.after(time.Second)

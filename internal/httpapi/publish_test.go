@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,11 +29,11 @@ func TestPublishLikeCurl(t *testing.T) {
 		t.Errorf("Location %q, id %q", loc, got.ID)
 	}
 	d.after(10*time.Second - time.Millisecond)
-	if ms := d.receive("orders", "g"); len(ms) != 0 {
+	if ms := d.receive("g"); len(ms) != 0 {
 		t.Fatalf("1 ms early: %+v", ms)
 	}
 	d.after(time.Millisecond)
-	ms := d.receive("orders", "g")
+	ms := d.receive("g")
 	if len(ms) != 1 || ms[0].Text != "hello" || string(ms[0].Body) != "hello" || ms[0].ID != got.ID || *ms[0].LatenessMs != 0 || ms[0].State != wire.StateInflight || ms[0].Attempt != 1 {
 		t.Fatalf("received %+v", ms)
 	}
@@ -59,7 +60,7 @@ func TestPublishOptions(t *testing.T) {
 	var byHeader wire.Receipt
 	d.do("POST", "/v1/topics/orders/messages", "by header", "Duemq-Key", "k2", "Duemq-Tag", "t2", "Duemq-Property-User-Id", "u2", "Duemq-Queue", "0").
 		want(http.StatusCreated, &byHeader)
-	ms := d.receive("orders", "g")
+	ms := d.receive("g")
 	if len(ms) != 2 {
 		t.Fatalf("received %+v", ms)
 	}
@@ -174,7 +175,7 @@ func TestZeroNegativePast(t *testing.T) {
 			t.Errorf("%s: %+v", q, got)
 		}
 	}
-	if ms := d.receive("orders", "g"); len(ms) != 6 {
+	if ms := d.receive("g"); len(ms) != 6 {
 		t.Errorf("%d received, want 6", len(ms))
 	}
 }
@@ -185,17 +186,17 @@ func TestLevelsClamp(t *testing.T) {
 		o.Levels = []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}
 	}}.open(t)
 	for _, l := range []int{3, 4, 18, math.MaxInt32} {
-		got := d.publish("orders", fmt.Sprintf("level=%d", l), fmt.Sprint(l))
+		got := d.publish("orders", fmt.Sprintf("level=%d", l), strconv.Itoa(l))
 		if got.DeliverAt != wire.TimeOf(testStart.Add(3*time.Second)) {
 			t.Errorf("level %d: due %v", l, got.DeliverAt)
 		}
 	}
 	d.after(3*time.Second - time.Millisecond)
-	if ms := d.receive("orders", "g"); len(ms) != 0 {
+	if ms := d.receive("g"); len(ms) != 0 {
 		t.Errorf("early: %+v", ms)
 	}
 	d.after(time.Millisecond)
-	if got := bodies(d.receive("orders", "g")); got != "3 4 18 2147483647" {
+	if got := bodies(d.receive("g")); got != "3 4 18 2147483647" {
 		t.Errorf("received %q", got)
 	}
 }
@@ -206,7 +207,7 @@ func TestLevels(t *testing.T) {
 	d := newDoor(t)
 	table := engine.DefaultLevels()
 	for l := range table {
-		got := d.publish("orders", fmt.Sprintf("level=%d", l+1), fmt.Sprint(l+1))
+		got := d.publish("orders", fmt.Sprintf("level=%d", l+1), strconv.Itoa(l+1))
 		if got.DeliverAt != wire.TimeOf(testStart.Add(table[l])) {
 			t.Errorf("level %d: due %v", l+1, got.DeliverAt)
 		}
@@ -236,20 +237,20 @@ func TestLevels(t *testing.T) {
 	last := time.Duration(0)
 	for l, delay := range table {
 		d.after(delay - last - time.Millisecond)
-		if ms := d.receive("orders", "g"); len(ms) != 0 {
+		if ms := d.receive("g"); len(ms) != 0 {
 			t.Fatalf("level %d: 1 ms before: %+v", l+1, ms)
 		}
 		d.after(time.Millisecond)
 		last = delay
-		ms := d.receive("orders", "g")
-		if len(ms) != 1 || ms[0].Text != fmt.Sprint(l+1) || *ms[0].LatenessMs != 0 {
+		ms := d.receive("g")
+		if len(ms) != 1 || ms[0].Text != strconv.Itoa(l+1) || *ms[0].LatenessMs != 0 {
 			t.Fatalf("level %d: received %+v", l+1, ms)
 		}
 		d.do("POST", "/v1/leases/"+ms[0].Lease+"/ack", "").want(http.StatusNoContent, nil)
 		check(l + 1)
 	}
 	d.after(24 * time.Hour)
-	if ms := d.receive("orders", "g"); len(ms) != 0 {
+	if ms := d.receive("g"); len(ms) != 0 {
 		t.Errorf("a day later: %+v", ms)
 	}
 }
@@ -292,7 +293,7 @@ func TestBodySizes(t *testing.T) {
 	d.chunked("/v1/topics/orders/messages", full).want(201, &got)
 	d.chunked("/v1/topics/orders/messages", full+"x").refused(413, wire.CodeTooLarge, "4194304")
 	d.chunked("/v1/topics/orders/messages", "").want(201, &got)
-	ms := d.receive("orders", "g")
+	ms := d.receive("g")
 	if len(ms) != 3 || ms[0].Text != full || ms[1].Text != full || ms[2].Text != "" {
 		t.Errorf("%d received", len(ms))
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,16 +19,16 @@ import (
 func TestReceiveAck(t *testing.T) {
 	d := newDoor(t)
 	for i := range 3 {
-		d.publish("orders", "", fmt.Sprint(i))
+		d.publish("orders", "", strconv.Itoa(i))
 	}
-	ms := d.receive("orders", "g")
+	ms := d.receive("g")
 	if bodies(ms) != "0 1 2" {
 		t.Fatalf("received %q", bodies(ms))
 	}
-	if again := d.receive("orders", "g"); len(again) != 0 {
+	if again := d.receive("g"); len(again) != 0 {
 		t.Errorf("leased twice: %+v", again)
 	}
-	if other := d.receive("orders", "h"); bodies(other) != "0 1 2" {
+	if other := d.receive("h"); bodies(other) != "0 1 2" {
 		t.Errorf("another group got %q", bodies(other))
 	}
 	lease := "/v1/leases/" + ms[0].Lease
@@ -39,7 +40,7 @@ func TestReceiveAck(t *testing.T) {
 		t.Errorf("ack of many: %+v", all)
 	}
 	d.after(time.Hour)
-	if again := d.receive("orders", "g"); len(again) != 0 {
+	if again := d.receive("g"); len(again) != 0 {
 		t.Errorf("acknowledged and received again: %+v", again)
 	}
 	d.do("POST", "/v1/leases/ack", `{"leases":[]}`).refused(400, wire.CodeBadRequest, "no leases")
@@ -49,15 +50,15 @@ func TestReceiveAck(t *testing.T) {
 func TestNackExtend(t *testing.T) {
 	d := newDoor(t)
 	d.publish("orders", "", "x")
-	first := d.receive("orders", "g")[0]
+	first := d.receive("g")[0]
 	lease := "/v1/leases/" + first.Lease
 	d.do("POST", lease+"/nack", `{"delay":"5s"}`).want(http.StatusNoContent, nil)
 	d.after(5*time.Second - time.Millisecond)
-	if ms := d.receive("orders", "g"); len(ms) != 0 {
+	if ms := d.receive("g"); len(ms) != 0 {
 		t.Fatalf("given back for 5s, received early: %+v", ms)
 	}
 	d.after(time.Millisecond)
-	second := d.receive("orders", "g")[0]
+	second := d.receive("g")[0]
 	if second.Attempt != 2 || second.Lease == first.Lease {
 		t.Errorf("second delivery %+v", second)
 	}
@@ -66,22 +67,22 @@ func TestNackExtend(t *testing.T) {
 	lease = "/v1/leases/" + second.Lease
 	d.do("POST", lease+"/extend", `{"invisible":"PT1M"}`).want(http.StatusNoContent, nil)
 	d.after(time.Minute - time.Millisecond)
-	if ms := d.receive("orders", "g"); len(ms) != 0 {
+	if ms := d.receive("g"); len(ms) != 0 {
 		t.Fatalf("extended, received early: %+v", ms)
 	}
 	d.do("POST", lease+"/extend", "").want(http.StatusNoContent, nil)
 	d.after(30*time.Second - time.Millisecond)
-	if ms := d.receive("orders", "g"); len(ms) != 0 {
+	if ms := d.receive("g"); len(ms) != 0 {
 		t.Fatalf("extended by the default, received early: %+v", ms)
 	}
 	d.after(time.Millisecond)
-	third := d.receive("orders", "g")
+	third := d.receive("g")
 	if len(third) != 1 || third[0].Attempt != 3 {
 		t.Fatalf("third delivery %+v", third)
 	}
 	lease = "/v1/leases/" + third[0].Lease
 	d.do("POST", lease+"/nack", "").want(http.StatusNoContent, nil)
-	if ms := d.receive("orders", "g"); len(ms) != 1 || ms[0].Attempt != 4 {
+	if ms := d.receive("g"); len(ms) != 1 || ms[0].Attempt != 4 {
 		t.Errorf("given back at once: %+v", ms)
 	}
 	d.do("POST", lease+"/extend", `{"invisible":"13h"}`).refused(400, wire.CodeInvalidValue, "12h0m0s")
@@ -127,7 +128,7 @@ func TestReceiveInvisible(t *testing.T) {
 	var got wire.ReceiveReply
 	d.do("POST", "/v1/topics/orders/receive", `{"group":"g","invisible":"10s"}`).want(200, &got)
 	d.after(10 * time.Second)
-	if ms := d.receive("orders", "g"); len(ms) != 1 || ms[0].Attempt != 2 {
+	if ms := d.receive("g"); len(ms) != 1 || ms[0].Attempt != 2 {
 		t.Errorf("received %+v", ms)
 	}
 }
@@ -212,7 +213,7 @@ func TestClientLeaves(t *testing.T) {
 	}
 	d.waiting(0)
 	d.publish("orders", "", "x")
-	if ms := d.receive("orders", "g"); len(ms) != 1 || ms[0].Attempt != 1 {
+	if ms := d.receive("g"); len(ms) != 1 || ms[0].Attempt != 1 {
 		t.Errorf("received %+v", ms)
 	}
 	want := `duemq_http_requests_total{code="499",route="POST /v1/topics/{topic}/receive"} 1`
@@ -259,7 +260,7 @@ func TestBatch(t *testing.T) {
 		}
 	}
 	d.after(10 * time.Second)
-	ms := d.receive("orders", "g")
+	ms := d.receive("g")
 	if bodies(ms) != "a hello c d e" || ms[1].Key != "k" || ms[1].Tag != "t" || ms[1].Headers["userId"] != "7" {
 		t.Errorf("received %q, %+v", bodies(ms), ms)
 	}
@@ -275,7 +276,7 @@ func TestBatchOfLines(t *testing.T) {
 			t.Errorf("%s: %+v", kind, got)
 		}
 	}
-	if got := bodies(d.receive("orders", "g")); got != "a b  a b " {
+	if got := bodies(d.receive("g")); got != "a b  a b " {
 		t.Errorf("received %q", got)
 	}
 	const ndjson = "application/x-ndjson"

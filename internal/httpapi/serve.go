@@ -54,6 +54,8 @@ func (h *Handler) Serve(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("http on %v: requests were cut off after %v: %w", l.Addr(), h.o.Grace, err), srv.Close())
 	}
-	<-ended
+	if serr := <-ended; !errors.Is(serr, http.ErrServerClosed) {
+		err = errors.Join(err, serr)
+	}
 	return err
 }

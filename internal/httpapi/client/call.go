@@ -23,42 +23,55 @@ const (
 
 // path joins escaped segments under /v1.
 func path(segments ...string) string {
-	p := "/v1"
+	escaped := []string{"/v1"}
 	for _, s := range segments {
 		s = url.PathEscape(s)
 		if s == "." || s == ".." {
 			s = strings.ReplaceAll(s, ".", "%2E") // it is a name, not a direction
 		}
-		p += "/" + s
+		escaped = append(escaped, s)
 	}
-	return p
+	return strings.Join(escaped, "/")
 }
 
 // call sends in as JSON, if there is any, and reads the answer into out.
 func (c *Client) call(ctx context.Context, method, to string, in, out any) error {
-	if in == nil {
-		return c.do(ctx, method, to, "", nil, out)
+	q := request{method: method, to: to}
+	if in != nil {
+		body, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		q.kind, q.body = "application/json", body
 	}
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	return c.do(ctx, method, to, "application/json", bytes.NewReader(body), out)
+	return c.do(ctx, &q, out)
+}
+
+// A request is one before it is sent.
+type request struct {
+	method string
+	to     string // path and query
+	kind   string // media type of the body; empty without one
+	body   []byte
 }
 
 // do sends one request. An empty segment in its path is an empty name, which no
 // route can take.
-func (c *Client) do(ctx context.Context, method, to, kind string, body io.Reader, out any) error {
-	if p, _, _ := strings.Cut(to, "?"); strings.Contains(p, "//") || strings.HasSuffix(p, "/") {
+func (c *Client) do(ctx context.Context, q *request, out any) error {
+	if p, _, _ := strings.Cut(q.to, "?"); strings.Contains(p, "//") || strings.HasSuffix(p, "/") {
 		return &Error{wire.Problem{Status: http.StatusBadRequest, Code: wire.CodeInvalidValue, Detail: "a topic, id or lease is empty"}}
 	}
-	r, err := http.NewRequestWithContext(ctx, method, c.base+to, body)
+	var body io.Reader
+	if q.kind != "" {
+		body = bytes.NewReader(q.body)
+	}
+	r, err := http.NewRequestWithContext(ctx, q.method, c.base+q.to, body)
 	if err != nil {
 		return err
 	}
 	r.Header.Set("User-Agent", c.agent)
-	if kind != "" {
-		r.Header.Set("Content-Type", kind)
+	if q.kind != "" {
+		r.Header.Set("Content-Type", q.kind)
 	}
 	w, err := c.http.Do(r)
 	if err != nil {
@@ -77,7 +90,7 @@ func (c *Client) do(ctx context.Context, method, to, kind string, body io.Reader
 		return c.unavailable(err)
 	}
 	if err := json.Unmarshal(reply, out); err != nil {
-		return fmt.Errorf("%s %s: the answer is not from a DueMQ server: %w", method, c.base+to, err)
+		return fmt.Errorf("%s %s: the answer is not from a DueMQ server: %w", q.method, c.base+q.to, err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/duemq/duemq/internal/httpapi/wire"
@@ -155,7 +156,7 @@ func query(q *wire.PendingQuery, paged bool) string {
 	set("from", q.From.String(), q.From != 0)
 	set("to", q.To.String(), q.To != 0)
 	set("within", q.Within.String(), q.Within != 0)
-	set("limit", fmt.Sprint(q.Limit), paged && q.Limit != 0)
+	set("limit", strconv.Itoa(q.Limit), paged && q.Limit != 0)
 	set("cursor", q.Cursor, paged && q.Cursor != "")
 	if len(v) == 0 {
 		return ""

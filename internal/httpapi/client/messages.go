@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"net/url"
@@ -39,7 +38,7 @@ func (c *Client) Publish(ctx context.Context, m wire.Send) (wire.Receipt, error)
 		body = []byte(m.Text)
 	}
 	var out wire.Receipt
-	err := c.do(ctx, http.MethodPost, to, "application/octet-stream", bytes.NewReader(body), &out)
+	err := c.do(ctx, &request{http.MethodPost, to, "application/octet-stream", body}, &out)
 	return out, err
 }
 
