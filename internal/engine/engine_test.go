@@ -192,3 +192,22 @@ func TestIdleDayHasNoFruitlessWakeups(t *testing.T) {
 	}
 	_ = []queue.Entry{}
 }
+
+// TestSmallSegments sends more in one call than a segment holds: a batch is
+// within one segment, so it takes several.
+func TestSmallSegments(t *testing.T) {
+	o := options(fs.NewMem(), clock.NewFake(testStart))
+	o.SegmentBytes = 64 << 10
+	e := open(t, o)
+	tp := topic(t, e, "orders", 1)
+	sends := make([]Send, 200)
+	for i := range sends {
+		sends[i] = Send{Message: record.Message{Body: make([]byte, 1000)}, Topic: tp.Number, Turn: tp}
+	}
+	if err := e.Send(t.Context(), sends); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(visible(t, e, tp)); got != len(sends) {
+		t.Errorf("%d of %d messages are visible", got, len(sends))
+	}
+}

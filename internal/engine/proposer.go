@@ -11,7 +11,7 @@ import (
 
 // Sizes of what the proposer builds.
 const (
-	batchBytes  = 256 << 10 // a batch takes commands up to here, or one larger message
+	batchBytes  = 256 << 10 // a batch takes commands up to here, or one larger message; less in small segments
 	flightBytes = 1 << 20   // batches of one write
 	flights     = 4         // building, being written, waiting, being applied
 	sendLimit   = 2_000     // due references that a batch with commands may move
@@ -87,6 +87,7 @@ type proposer struct {
 	e       *Engine
 	guard   *clock.Guard
 	flight  *flight
+	batch   int     // bytes up to which a batch takes commands
 	calls   []*call // taken, not yet encoded
 	spare   []*call
 	index   uint64
@@ -104,6 +105,7 @@ func newProposer(e *Engine) *proposer {
 		e:      e,
 		guard:  clock.NewGuard(e.o.Guard, e.m.stamp, now),
 		flight: &flight{},
+		batch:  int(min(batchBytes, e.store.SegmentBytes/4)), // a batch is within one segment
 		index:  e.m.index,
 		last:   e.m.stamp,
 		numbers: numbers{
@@ -258,7 +260,7 @@ func (p *proposer) encode(now belief) (barrier bool) {
 func (p *proposer) open(now belief) *draft {
 	f := p.flight
 	if f.used > 0 {
-		if d := f.drafts[f.used-1]; len(d.Data) < batchBytes && !p.rebase {
+		if d := f.drafts[f.used-1]; len(d.Data) < p.batch && !p.rebase {
 			return d
 		}
 	}
