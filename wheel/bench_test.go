@@ -142,12 +142,12 @@ func (afterFuncTimers) Burst(n int) time.Duration {
 }
 
 // realBurst adds n tasks that are due once all have been added. If the machine
-// was too busy to add them in time, it lets them go and tries again.
+// was too busy to add them in time, it lets them go and tries again with more.
 func realBurst(n int, add func(at time.Time, f func())) time.Duration {
-	for {
+	for lead := 20*time.Millisecond + time.Duration(n)*time.Microsecond; ; lead *= 2 {
 		var called sync.WaitGroup
 		called.Add(n)
-		at := time.Now().Add(20*time.Millisecond + time.Duration(n)*2*time.Microsecond)
+		at := time.Now().Add(lead)
 		for range n {
 			add(at, called.Done)
 		}
