@@ -38,6 +38,40 @@ func TestCrashWithPending(t *testing.T) {
 	punctual(t, q, sent, time.Time{})
 }
 
+// TestAcknowledgedIsOnDisk: the power is cut right after each answer.
+func TestAcknowledgedIsOnDisk(t *testing.T) {
+	q := duemqtest.New(t)
+	ctx := t.Context()
+	one := send(t, q.Queue, "one", duemq.After(time.Hour))
+	q.Crash()
+	two := batch(t, q.Queue, numbered(3, func(_ int, m *duemq.Message) { m.Level = 3 }))
+	q.Crash()
+	if err := q.Cancel(ctx, one.ID); err != nil {
+		t.Errorf("Cancel: %v", err)
+	}
+	q.Crash()
+	if err := q.Cancel(ctx, one.ID); !errors.Is(err, duemq.ErrAlreadyCancelled) {
+		t.Errorf("Cancel after a crash: %v, want %v", err, duemq.ErrAlreadyCancelled)
+	}
+	if err := q.Reschedule(ctx, two[0].ID, duemq.After(time.Minute)); err != nil {
+		t.Errorf("Reschedule: %v", err)
+	}
+	q.Crash()
+	send(t, q.Queue, "at once")
+	q.Crash()
+	if got := take(t, q.Queue); bodies(got) != "at once" {
+		t.Errorf("received %q", bodies(got))
+	}
+	q.Advance(10 * time.Second)
+	if got := take(t, q.Queue); bodies(got) != "1 2" {
+		t.Errorf("after 10 s: %q, want 1 2", bodies(got))
+	}
+	q.Advance(time.Hour)
+	if got := take(t, q.Queue); bodies(got) != "0" {
+		t.Errorf("after an hour: %q, want 0", bodies(got))
+	}
+}
+
 // TestDueWhileDown is case G12: 500 due while nobody was there are all visible
 // when the queue is up, each once; a later one still on time.
 func TestDueWhileDown(t *testing.T) {

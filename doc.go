@@ -35,8 +35,8 @@
 // took effect is unknown. Any other error means that it did not.
 //
 // A disk that reports a failed write or sync is never asked again: from then on
-// every call fails with [ErrFailed], see [Queue.Failed]. Close, and Open to
-// recover what is on disk.
+// whatever has to be written fails with [ErrFailed], see [Queue.Failed]. Close,
+// and Open to recover what is on disk.
 //
 // # Time
 //
