@@ -296,7 +296,11 @@ func TestPortTaken(t *testing.T) {
 	}
 	want := []string{"cannot listen on " + l.Addr().String(), "has that port", "--http 127.0.0.1:", "--port-base"}
 	if runtime.GOOS == "linux" {
-		holder, ok := machine.PortHolder(l.Addr().(*net.TCPAddr).Port)
+		addr, ok := l.Addr().(*net.TCPAddr)
+		if !ok {
+			t.Fatalf("listening on %v", l.Addr())
+		}
+		holder, ok := machine.PortHolder(addr.Port)
 		if !ok || holder.PID != os.Getpid() || holder.Name == "" {
 			t.Errorf("holder %v (known: %v), want this process, %d", holder, ok, os.Getpid())
 		}

@@ -34,7 +34,11 @@ func TestPortHolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
+	addr, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatalf("listening on %v", l.Addr())
+	}
+	port := addr.Port
 	if p, ok := PortHolder(port); !ok || p.PID != os.Getpid() || p.Name == "" {
 		t.Errorf("port %d is held by %v (known: %v), want this process, %d", port, p, ok, os.Getpid())
 	}
