@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/duemq/duemq/internal/httpapi/wire"
 )
@@ -57,6 +59,10 @@ type Client struct {
 // program has calls at once.
 const maxIdle = 256
 
+// dialTimeout bounds how long a connection may take: a host that does not answer
+// is told from one that is slow.
+const dialTimeout = 10 * time.Second
+
 // New gives a client of the server at a URL such as http://127.0.0.1:9870. It
 // does not connect yet.
 func New(server string, o Options) (*Client, error) {
@@ -69,7 +75,8 @@ func New(server string, o Options) (*Client, error) {
 		c.agent = "duemq"
 	}
 	if c.http == nil {
-		c.own = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, ForceAttemptHTTP2: true}
+		dial := &net.Dialer{Timeout: dialTimeout}
+		c.own = &http.Transport{DialContext: dial.DialContext, Proxy: http.ProxyFromEnvironment, MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, ForceAttemptHTTP2: true}
 		c.http = &http.Client{Transport: c.own}
 	}
 	return c, nil
