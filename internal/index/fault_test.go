@@ -209,7 +209,7 @@ func TestFinalFaults(t *testing.T) {
 func TestManifestRotation(t *testing.T) {
 	grow := func(x *index.Index, fill byte) error {
 		c := x.NewCut()
-		c.Set('z', bytes.Repeat([]byte{fill}, 100_000), nil)
+		c.Set('z', bytes.Repeat([]byte{fill}, 300_000), nil)
 		return c.Install()
 	}
 	manifests := func(fs vfs.FS) (names []string) {
@@ -228,7 +228,7 @@ func TestManifestRotation(t *testing.T) {
 		return err == nil && info.Size() >= 1<<20
 	}
 	t.Run("power loss", func(t *testing.T) {
-		for i := range 12 {
+		for i := range 3 {
 			c, fs := newCrasher([]int{0, 30, 70}[i%3], uint64(i))
 			x := open(t, fs)
 			if err := generation(x, 1).Install(); err != nil {
@@ -257,7 +257,7 @@ func TestManifestRotation(t *testing.T) {
 		}
 	})
 	t.Run("fault", func(t *testing.T) {
-		for at := range 40 {
+		for at := range 30 {
 			mem := vfs.NewMem()
 			f := &faulty{}
 			x, err := index.Open(index.Options{FS: f.wrap(mem), Dir: "idx"})

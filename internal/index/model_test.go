@@ -16,7 +16,7 @@ import (
 
 var (
 	modelSeed = flag.Uint64("model.seed", 0, "run the model test with this seed only")
-	modelRuns = flag.Uint64("model.runs", 12, "how many seeds the model test runs")
+	modelRuns = flag.Uint64("model.runs", 8, "how many seeds the model test runs")
 )
 
 // modelSpaces are those of the model test; 'c' holds sums.
