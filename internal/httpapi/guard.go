@@ -13,7 +13,7 @@ import (
 // admit refuses what a browser page could send on its own.
 func (h *Handler) admit(r *http.Request) error {
 	if onLoopback(r) && !h.ownHost(r.Host) {
-		return fmt.Errorf("%w: %q is none of this server's on a loopback address; use localhost or 127.0.0.1, or add the name to the configured hosts",
+		return fmt.Errorf("%w: %q is none of this server's on a loopback address; use localhost or 127.0.0.1, or name it to the server: --http-hosts",
 			errHost, shorten(r.Host))
 	}
 	if err := h.origin.Check(r); err != nil {
