@@ -120,7 +120,7 @@ func (s *server) serve(ctx context.Context) error {
 			ended <- nil
 			return
 		}
-		h := httpapi.New(s.broker, httpapi.Options{Version: buildVersion().Version, Clock: s.a.Clock, Logger: s.log})
+		h := httpapi.New(s.broker, httpapi.Options{Version: buildVersion().Version, Hosts: s.c.HTTPHosts, Clock: s.a.Clock, Logger: s.log})
 		ended <- h.Serve(doors, s.http)
 	}()
 	select {

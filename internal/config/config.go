@@ -30,6 +30,7 @@ const MaxDelayLimit = 100 * 365 * 24 * time.Hour
 type Config struct {
 	Data      string            // folder of the data
 	HTTP      string            // address of the HTTP API, or Off
+	HTTPHosts []string          // names that the Host of a request to a loopback address may have
 	Sync      engine.SyncPolicy // what has happened to a message when its sender is answered
 	SyncEvery time.Duration     // between syncs; only read under engine.SyncInterval
 	PortBase  int               // first of the ports, 0 for the usual ones

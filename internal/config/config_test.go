@@ -44,6 +44,7 @@ func TestPrecedence(t *testing.T) {
 	values := map[string][3]string{ // file, environment, flag
 		"data":       {"/a", "/b", "/c"},
 		"http":       {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"},
+		"http-hosts": {"a.org", "b.org c.org", "d.org"},
 		"sync":       {"interval", "always", "interval"},
 		"sync-every": {"1s", "2s", "3s"},
 		"port-base":  {"7000", "8000", "9000"},
@@ -173,6 +174,7 @@ func TestComplaints(t *testing.T) {
 		{"bare duration", flag("max-delay", "30"), []string{"--max-delay"}},
 		{"short delay", flag("max-delay", "1ms"), []string{"1s to 36500d"}},
 		{"interval", flag("sync-every", "2m"), []string{"1ms to 1m"}},
+		{"host with a port", flag("http-hosts", "a.org b.org:80"), []string{"b.org:80", "without port"}},
 		{"no port", flag("http", "127.0.0.1"), []string{"HOST:PORT"}},
 		{"bad port", flag("http", "127.0.0.1:http"), []string{`port "http"`}},
 		{"big port", flag("port-base", "65535"), []string{"1 to 65530"}},
@@ -267,7 +269,7 @@ func TestYAML(t *testing.T) {
 }
 
 // TestExample has the commented file set nothing as it is, and the defaults
-// (but for the example of a port base) once its lines are set free.
+// (but for those that have none) once its lines are set free.
 func TestExample(t *testing.T) {
 	defaults, err := Load(Sources{})
 	if err != nil {
@@ -282,7 +284,7 @@ func TestExample(t *testing.T) {
 			}
 		}
 	}
-	if want := len(Keys()) - 1; len(free) != want {
+	if want := len(Keys()) - len(examples); len(free) != want {
 		t.Fatalf("%d keys with a default in the example, want %d:\n%s", len(free), want, text)
 	}
 	for _, file := range []string{text, strings.Join(free, "")} {

@@ -45,6 +45,10 @@ func Keys() []Key {
 		{Name: "data", Value: "DIR", Default: "./duemq-data", Usage: "folder of the data, made when missing", set: setData},
 		{Name: "http", Value: "ADDR", Default: DefaultHTTP, Usage: "address of the HTTP API, or off", set: setHTTP},
 		{
+			Name: "http-hosts", Value: "NAMES", set: setHTTPHosts,
+			Usage: "names beside localhost that requests to a loopback address may be for, as behind a proxy on this machine",
+		},
+		{
 			Name: "sync", Value: "POLICY", Default: syncPolicies[0], Choices: syncPolicies, set: setSync,
 			Usage: "when a sender is answered: always (its message is on disk) or interval (it is written; a power cut loses up to sync-every)",
 		},
@@ -93,6 +97,18 @@ func setHTTP(c *Config, text string) error {
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > maxPort {
 		return fmt.Errorf("port %q, want 1 to %d, or 0 for any free one", port, maxPort)
+	}
+	return nil
+}
+
+// setHTTPHosts takes names without ports, since that is how they are compared.
+func setHTTPHosts(c *Config, text string) error {
+	c.HTTPHosts = nil
+	for _, name := range strings.Fields(text) {
+		if strings.ContainsAny(name, ":/*") {
+			return fmt.Errorf("%q: want names such as mq.example.org, without port", name)
+		}
+		c.HTTPHosts = append(c.HTTPHosts, name)
 	}
 	return nil
 }

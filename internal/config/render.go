@@ -33,12 +33,15 @@ func Example() []byte {
 		b = fmt.Appendf(b, "\n# %s\n# ", upperFirst(k.Usage))
 		text := k.Default
 		if text == "" {
-			text = "7000" // an example of a number where there is no default
+			text = examples[k.Name]
 		}
 		b = appendLine(b, k, text)
 	}
 	return b
 }
+
+// examples stand where there is no default.
+var examples = map[string]string{"port-base": "7000", "http-hosts": "mq.example.org"}
 
 func upperFirst(s string) string {
 	if strings.HasPrefix(s, "HTTP") {
