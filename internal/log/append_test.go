@@ -99,7 +99,7 @@ func TestLongRun(t *testing.T) {
 	o.SegmentBytes = 16 << 20
 	l := mustOpen(t, o, Start{})
 	var run []*record.Batch
-	for i := range uint64(30) {
+	for i := range uint64(18) {
 		run = append(run, testBatch(i+1, 1<<20, 1))
 	}
 	pos := mustAppend(t, l, run...)

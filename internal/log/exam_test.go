@@ -9,10 +9,10 @@ func TestExam(t *testing.T) {
 		bugs Bugs
 		find func(Bugs) error
 	}{
-		"skip sync":      {Bugs{SkipSync: true}, func(b Bugs) error { return crashSweep(b, 1, 1, 20) }},
-		"skip dir sync":  {Bugs{SkipDirSync: true}, func(b Bugs) error { return crashSweep(b, 1, 1, 20) }},
-		"retry sync":     {Bugs{RetrySync: true}, func(b Bugs) error { return faultSweep(b, 5, 20, faults["lost sync"]) }},
-		"skip rewrite":   {Bugs{SkipRewrite: true}, func(b Bugs) error { return faultSweep(b, 5, 20, faults["lost sync"]) }},
+		"skip sync":      {Bugs{SkipSync: true}, func(b Bugs) error { return crashSweep(b, 1, 1, 10) }},
+		"skip dir sync":  {Bugs{SkipDirSync: true}, func(b Bugs) error { return crashSweep(b, 1, 1, 10) }},
+		"retry sync":     {Bugs{RetrySync: true}, func(b Bugs) error { return faultSweep(b, 5, 12, faults["lost sync"]) }},
+		"skip rewrite":   {Bugs{SkipRewrite: true}, func(b Bugs) error { return faultSweep(b, 5, 12, faults["lost sync"]) }},
 		"cut bad middle": {Bugs{CutBadMiddle: true}, func(b Bugs) error { return middle(b, 9973) }},
 		"skip mark":      {Bugs{SkipMark: true}, func(b Bugs) error { return generations(b, 1, 1, 30) }},
 	} {

@@ -17,7 +17,6 @@ func ofKind(k fs.Kind) func(fs.Op) bool { return func(o fs.Op) bool { return o.K
 
 var faults = map[string]fs.Fault{
 	"error once":        {},
-	"error forever":     {Forever: true},
 	"disk full forever": {Forever: true, Err: syscall.ENOSPC},
 	"short write":       {Match: ofKind(fs.OpWrite), Short: true, Err: syscall.ENOSPC},
 	"lost sync":         {Match: ofKind(fs.OpSync), Lose: true},
@@ -28,7 +27,7 @@ var faults = map[string]fs.Fault{
 func TestFaultAtEveryOperation(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
-			if err := faultSweep(Bugs{}, 6, 24, fault); err != nil {
+			if err := faultSweep(Bugs{}, 6, 18, fault); err != nil {
 				t.Error(err)
 			}
 		})

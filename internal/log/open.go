@@ -12,9 +12,9 @@ import (
 	"github.com/duemq/duemq/internal/record"
 )
 
-// maxMarksBytes bounds the marks file: some sixty thousand openings, each with
+// maxMarksBytes bounds what is read as marks: four million openings, each with
 // something written after it, within the segments that are kept.
-const maxMarksBytes = 1 << 20
+const maxMarksBytes = 64 << 20
 
 // Open opens the log in o.Dir or makes it. It reads from the place from on,
 // which the caller knows to be synced, and verifies every batch there; the zero
