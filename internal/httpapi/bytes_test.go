@@ -12,13 +12,13 @@ import (
 // comes with the next one, as a first attempt.
 func TestReceiveBytes(t *testing.T) {
 	d := newDoor(t)
-	body := strings.Repeat("x", 3<<20)
-	for i := range 12 {
+	body := strings.Repeat("\xff", 3<<20) // no text, which would be slow under the race detector
+	for i := range 7 {
 		d.publish("orders", fmt.Sprintf("key=%d", i), body)
 	}
 	var keys []string
 	var sizes []int
-	for range 4 {
+	for range 3 {
 		var got wire.ReceiveReply
 		d.do("POST", "/v1/topics/orders/receive", `{"group":"g","max":100}`).want(200, &got)
 		sizes = append(sizes, len(got.Messages))
@@ -29,7 +29,7 @@ func TestReceiveBytes(t *testing.T) {
 			}
 		}
 	}
-	if fmt.Sprint(sizes) != "[5 5 2 0]" || strings.Join(keys, " ") != "0 1 2 3 4 5 6 7 8 9 10 11" {
+	if fmt.Sprint(sizes) != "[5 2 0]" || strings.Join(keys, " ") != "0 1 2 3 4 5 6" {
 		t.Errorf("answers of %v messages: %v", sizes, keys)
 	}
 }

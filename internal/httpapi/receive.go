@@ -20,8 +20,8 @@ func (h *Handler) receive(w http.ResponseWriter, r *request) error {
 		Topic: r.PathValue("topic"), Group: q.Group, Max: q.Max,
 		Wait: time.Duration(q.Wait), Invisible: time.Duration(q.Invisible),
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = r.Context().Err()
 	}
 	reply := wire.ReceiveReply{Messages: make([]wire.Message, len(got))}
 	leases := make([]string, len(got))
@@ -29,8 +29,8 @@ func (h *Handler) receive(w http.ResponseWriter, r *request) error {
 		reply.Messages[i] = message(&got[i].View)
 		reply.Messages[i].Lease, leases[i] = got[i].Lease, got[i].Lease
 	}
-	if err := r.Context().Err(); err != nil {
-		h.b.Return(leases)
+	if err != nil {
+		h.b.Return(leases) // nobody will see them
 		return err
 	}
 	return writeJSON(w, http.StatusOK, &reply)

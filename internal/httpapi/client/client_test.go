@@ -80,7 +80,7 @@ func TestEverythingTravels(t *testing.T) {
 	sends := []wire.Send{
 		{Topic: "orders", Body: []byte("\x00\xff\n"), Key: "k & k=1+1", Tag: "a%20b", Queue: &queue, Headers: map[string]string{"userId": "ü ; &", "A": "1", "a": "2", "empty": ""}},
 		{Topic: "%RETRY_not|quite-", Text: "héllo"},
-		{Topic: "orders", Body: bytes.Repeat([]byte("x"), 4<<20)},
+		{Topic: "orders", Body: bytes.Repeat([]byte("\xff"), 1<<20)},
 		{Topic: "orders"},
 	}
 	check := func(s *wire.Send, m *wire.Message) {
