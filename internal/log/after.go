@@ -1,31 +1,20 @@
 package log
 
-import (
-	"encoding/binary"
-
-	"github.com/duemq/duemq/internal/record"
-)
-
 // After gives the place after the batch at pos: what a cut that ends with this
-// batch remembers, so that [Open] and [Log.Replay] go on from there. It may be
-// called by any goroutine.
+// batch remembers, so that [Open] and [Log.Replay] go on from there. Only the
+// batch's head is read. It is an ErrRemoved or ErrRange where [Log.Locate] says
+// so, and damage if no batch begins at pos. Anybody may call it.
 func (l *Log) After(pos uint64) (Start, error) {
-	var buf [LocalBytes + record.BatchHeader]byte
-	head, err := l.ReadAt(buf[:0], pos, len(buf))
+	v := l.now()
+	i, err := v.find(pos)
 	if err != nil {
 		return Start{}, err
 	}
-	local, err := readLocal(head, l.seed, pos)
+	s := v.segments[i]
+	sc := l.scan(&v, i, checkedBytes)
+	f, err := sc.head(int64(pos - s.base))
 	if err != nil {
-		return Start{}, err
+		return Start{}, damaged(s.path, int64(pos-s.base), err)
 	}
-	size, err := record.BatchLength(head[LocalBytes:])
-	if err != nil {
-		return Start{}, err
-	}
-	return Start{
-		Position: pos + uint64(frameBytes(size)),
-		Index:    binary.LittleEndian.Uint64(head[LocalBytes+16:]),
-		Checksum: local.checksum,
-	}, nil
+	return f.after(s.base), nil
 }

@@ -147,6 +147,26 @@ func TestReadsRefused(t *testing.T) {
 	}
 }
 
+func TestAfter(t *testing.T) {
+	l := mustOpen(t, testOptions(fs.NewMem()), Start{})
+	var ends []Start
+	var pos []uint64
+	for i, size := range []int{300, 50000, 40000, 200} {
+		pos = append(pos, mustAppend(t, l, testBatch(uint64(i+1), size, 1))...)
+		ends = append(ends, l.End())
+	}
+	for i := range pos {
+		if got, err := l.After(pos[i]); err != nil || got != ends[i] {
+			t.Errorf("After(%d) = %+v, %v, want %+v", pos[i], got, err, ends[i])
+		}
+	}
+	for at, want := range map[uint64]error{pos[0] + 16: record.ErrCorrupt, ends[3].Position: record.ErrCorrupt, 1 << 50: ErrRange} {
+		if _, err := l.After(at); !errors.Is(err, want) {
+			t.Errorf("After(%d): %v, want %v", at, err, want)
+		}
+	}
+}
+
 // TestReadErrors: a disk that cannot read, a file that is gone or cut, a bit
 // that changed: each says where.
 func TestReadErrors(t *testing.T) {
