@@ -104,7 +104,7 @@ func setHTTP(c *Config, text string) error {
 // setHTTPHosts takes names without ports, since that is how they are compared.
 func setHTTPHosts(c *Config, text string) error {
 	c.HTTPHosts = nil
-	for _, name := range strings.Fields(text) {
+	for name := range strings.FieldsSeq(text) {
 		if strings.ContainsAny(name, ":/*") {
 			return fmt.Errorf("%q: want names such as mq.example.org, without port", name)
 		}
