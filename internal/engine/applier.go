@@ -121,9 +121,8 @@ func (a *applier) answer(f *flight, i int, err error) {
 			c.err = err
 		}
 		for k := range r.n {
-			id := record.ID(0)
 			if err == nil {
-				id = record.ID(f.positions[i]) + log.LocalBytes + record.ID(d.DataOffset()+at)
+				id := record.ID(f.positions[i]) + log.LocalBytes + record.ID(d.DataOffset()+at)
 				at += c.apply(r.first+k, id, &outcomes[k], d.Data[at:])
 			}
 		}
@@ -219,32 +218,42 @@ func (e *Engine) build(f *frozenCut) build {
 // built ends a cut. One that failed is taken back and tried again later: its
 // content is still in the log and in memory.
 func (a *applier) built(b build) {
-	e := a.e
 	a.cutting = false
 	if b.err != nil {
-		e.mu.Lock()
-		e.m.abandon(b.cut)
-		e.mu.Unlock()
-		a.stalled = true
-		e.stats.cutFailures.Add(1)
-		e.o.Logger.Warn("cut postponed", slog.Any("error", b.err))
-		if err := e.index.Err(); err != nil {
-			e.fail(err)
-		}
+		a.abandon(b)
 	} else {
-		e.mu.Lock()
-		old := e.m.install(b.cut, b.it)
-		e.mu.Unlock()
-		if old != nil {
-			if err := old.Close(); err != nil {
-				e.o.Logger.Warn("close iterator", slog.Any("error", err))
-			}
-		}
+		a.install(b)
 	}
 	for _, answer := range a.waiting {
 		answer <- b.err
 	}
 	a.waiting = nil
+}
+
+func (a *applier) abandon(b build) {
+	e := a.e
+	e.mu.Lock()
+	e.m.abandon(b.cut)
+	e.mu.Unlock()
+	a.stalled = true
+	e.stats.cutFailures.Add(1)
+	e.o.Logger.Warn("cut postponed", slog.Any("error", b.err))
+	if err := e.index.Err(); err != nil {
+		e.fail(err)
+	}
+}
+
+func (a *applier) install(b build) {
+	e := a.e
+	e.mu.Lock()
+	old := e.m.install(b.cut, b.it)
+	e.mu.Unlock()
+	if old == nil {
+		return
+	}
+	if err := old.Close(); err != nil {
+		e.o.Logger.Warn("close iterator", slog.Any("error", err))
+	}
 }
 
 // finish ends the engine's last cut, so that the next start replays nothing.

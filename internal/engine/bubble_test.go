@@ -15,7 +15,7 @@ import (
 func TestEnginesInSeveralBubbles(t *testing.T) {
 	for range 3 {
 		synctest.Test(t, func(t *testing.T) {
-			time.Sleep(testStart.Sub(time.Now())) // the bubble begins before 2020, which no engine believes
+			time.Sleep(time.Until(testStart)) // the bubble begins before 2020, which no engine believes
 			e, err := Open(t.Context(), options(fs.NewMem(), clock.Real()))
 			if err != nil {
 				t.Fatalf("Open: %v", err)

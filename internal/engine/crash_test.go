@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -69,15 +71,7 @@ func (w *witness) copy() told {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.told
-	c.moved, c.cancelled, c.shown = clone(c.moved), clone(c.cancelled), clone(c.shown)
-	return c
-}
-
-func clone[K comparable, V any](m map[K]V) map[K]V {
-	c := make(map[K]V, len(m))
-	for k, v := range m {
-		c[k] = v
-	}
+	c.moved, c.cancelled, c.shown = maps.Clone(c.moved), maps.Clone(c.cancelled), maps.Clone(c.shown)
 	return c
 }
 
@@ -124,7 +118,7 @@ func (w *witness) send(ctx context.Context) error {
 	earliest := make([]int64, len(sends))
 	for i := range sends {
 		body := make([]byte, w.rng.IntN(3000))
-		sends[i] = Send{Message: record.Message{Body: body, Key: fmt.Sprint(w.rng.Uint32())}, Topic: w.topic.Number, Turn: w.topic}
+		sends[i] = Send{Message: record.Message{Body: body, Key: strconv.FormatUint(w.rng.Uint64(), 36)}, Topic: w.topic.Number, Turn: w.topic}
 		if w.rng.IntN(4) > 0 {
 			ms := int64(w.rng.IntN(60))
 			sends[i].Delay = Delay{Kind: DelayAfter, Value: ms}
@@ -185,9 +179,7 @@ func (w *witness) look() error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for at, id := range shown {
-		w.told.shown[at] = id
-	}
+	maps.Copy(w.told.shown, shown)
 	return nil
 }
 
@@ -431,7 +423,7 @@ func failAt(seed uint64, n int, fault fs.Fault, bugs Bugs) (done bool, err error
 		return false, err
 	}
 	if err := w.verify(c, w.copy(), w.clock.Now().Time()); err != nil {
-		return false, fmt.Errorf("operation %d fails with %v (short %v, lost %v): %w", n, fault.Err, fault.Short, fault.Lose, err)
+		return false, fmt.Errorf("operation %d fails with %q (short %v, lost %v): %w", n, fault.Err.Error(), fault.Short, fault.Lose, err)
 	}
 	return false, nil
 }
@@ -489,8 +481,7 @@ func flip(seed uint64, bugs Bugs) error {
 		_ = e.Close()
 		return errors.New("a damaged log was opened as if nothing had happened")
 	}
-	var damage *log.DamageError
-	if !errors.As(err, &damage) {
+	if _, ok := errors.AsType[*log.DamageError](err); !ok {
 		return fmt.Errorf("damage is reported without file and byte: %w", err)
 	}
 	return nil

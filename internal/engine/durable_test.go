@@ -19,7 +19,7 @@ import (
 // that back.
 func TestVisibleIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(testStart.Sub(time.Now())) // the bubble begins before 2020, which no engine believes
+		time.Sleep(time.Until(testStart)) // the bubble begins before 2020, which no engine believes
 		disk := fs.NewFaulty(fs.NewMem())
 		e := open(t, options(disk, clock.Real()))
 		tp := topic(t, e, "t", 1)

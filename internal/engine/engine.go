@@ -216,8 +216,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		looks:    make(chan struct{}, 1),
 	}
 	if err := e.recover(ctx); err != nil {
-		e.release()
-		return nil, err
+		return nil, errors.Join(err, e.release())
 	}
 	e.found.Took = time.Duration(o.Clock.Now().Mono - began.Mono)
 	e.start()

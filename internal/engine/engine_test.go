@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -126,7 +127,7 @@ func TestReopenKeepsEverything(t *testing.T) {
 			e := open(t, options(disk, c))
 			tp := topic(t, e, "orders", 4)
 			for i := range 500 {
-				send(t, e, tp, fmt.Sprint(i), Delay{Kind: DelayAfter, Value: int64(i * 10)})
+				send(t, e, tp, strconv.Itoa(i), Delay{Kind: DelayAfter, Value: int64(i * 10)})
 			}
 			if cut {
 				if err := e.Cut(); err != nil {

@@ -50,6 +50,10 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if first := e.log.FirstIndex(); first != 1 && e.log.LastIndex() > 0 {
+		return fmt.Errorf("%w: the log begins at batch %d (position %d), what came before is missing from %s; restore the older segments",
+			record.ErrCorrupt, first, e.log.FirstPosition(), fs.PathJoin(dir, "log"))
+	}
 	if end := e.log.End(); end.Index < from.Index {
 		return fmt.Errorf("%w: it holds batch %d, the log ends at %d (position %d); restore the log, or delete %s to rebuild it from what the log holds",
 			ErrAhead, from.Index, end.Index, end.Position, fs.PathJoin(dir, "index"))

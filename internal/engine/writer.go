@@ -20,7 +20,7 @@ func (e *Engine) write() {
 		select {
 		case f, ok := <-e.handoff:
 			if !ok {
-				e.sync()
+				_ = e.sync() // its failure is the engine's
 				return
 			}
 			was := unsynced
@@ -30,7 +30,7 @@ func (e *Engine) write() {
 			}
 			e.written <- f
 		case <-timer.C():
-			e.sync()
+			_ = e.sync()
 			unsynced = false
 		case answer := <-e.syncs:
 			answer <- e.sync()
@@ -64,7 +64,7 @@ func (e *Engine) append(f *flight, unsynced bool) bool {
 	if e.o.Sync != SyncAlways || !f.mustSync || (f.tick && e.o.Bugs.EarlyTick) {
 		return true
 	}
-	e.sync()
+	_ = e.sync()
 	return false
 }
 

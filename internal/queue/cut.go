@@ -162,28 +162,32 @@ func (s *Set) RestoreDirectory() error {
 	if err != nil {
 		return fmt.Errorf("read directory: %w", err)
 	}
-	for it.First(); it.Valid(); it.Next() {
-		if len(it.Key()) != 4 {
-			it.Close()
-			return fmt.Errorf("%w: directory key %x", record.ErrCorrupt, it.Key())
-		}
-		epoch := binary.BigEndian.Uint32(it.Key())
-		err := decodeDirectory(it.Value(), func(n record.QueueNumber, from record.Offset) error {
-			q := s.Get(n)
-			if q == nil {
-				return fmt.Errorf("%w: directory names queue %d, which is unknown", record.ErrCorrupt, n)
-			}
-			q.parts = append(q.parts, part{epoch, from})
-			return nil
-		})
-		if err != nil {
-			it.Close()
-			return err
-		}
+	for it.First(); it.Valid() && err == nil; it.Next() {
+		err = s.restoreEpoch(it.Key(), it.Value())
 	}
-	if err := it.Error(); err != nil {
-		it.Close()
+	if err == nil {
+		err = it.Error()
+	}
+	if cerr := it.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
 		return fmt.Errorf("read directory: %w", err)
 	}
-	return it.Close()
+	return nil
+}
+
+func (s *Set) restoreEpoch(key, value []byte) error {
+	if len(key) != 4 {
+		return fmt.Errorf("%w: directory key %x", record.ErrCorrupt, key)
+	}
+	epoch := binary.BigEndian.Uint32(key)
+	return decodeDirectory(value, func(n record.QueueNumber, from record.Offset) error {
+		q := s.Get(n)
+		if q == nil {
+			return fmt.Errorf("%w: directory names queue %d, which is unknown", record.ErrCorrupt, n)
+		}
+		q.parts = append(q.parts, part{epoch, from})
+		return nil
+	})
 }

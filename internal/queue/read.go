@@ -42,7 +42,7 @@ func (s *Set) Read(dst []Entry, p Stored, from record.Offset, limit int) ([]Entr
 	if err != nil {
 		return dst, fmt.Errorf("queue %d: %w", p.queue, err)
 	}
-	defer it.Close()
+	defer func() { _ = it.Close() }() // its error is asked for below
 	start := len(dst)
 	var block []Entry
 	for ok := it.SeekLT(appendBlockKey(nil, p.epoch, p.queue, from+1)); ok && len(dst)-start < limit; ok = it.Next() {

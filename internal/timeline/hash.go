@@ -3,6 +3,7 @@ package timeline
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 
@@ -70,9 +71,7 @@ func (o *outcomes) hash(w io.Writer) error {
 		return err
 	}
 	for _, layer := range []map[name]Outcome{o.frozen, o.live} {
-		for n, out := range layer {
-			all[n] = out
-		}
+		maps.Copy(all, layer)
 	}
 	names := make([]name, 0, len(all))
 	for n := range all {
