@@ -43,6 +43,10 @@ type topics struct {
 	dirty []*Topic
 }
 
+// maxTopicNumber bounds the numbers that are believed from a cut; topics are
+// kept by number, and numbers are handed out one by one.
+const maxTopicNumber = 1 << 24
+
 func newTopics() *topics { return &topics{names: make(map[string]*Topic), all: make([]*Topic, 1)} }
 
 func (s *topics) get(n record.TopicNumber) *Topic { return s.all[n] }
@@ -124,6 +128,9 @@ func (s *topics) restore(value []byte) error {
 	t, err := record.DecodeTopic(c.Payload)
 	if err != nil {
 		return fmt.Errorf("topic: %w", err)
+	}
+	if t.Number > maxTopicNumber {
+		return fmt.Errorf("%w: topic number %d", record.ErrCorrupt, t.Number)
 	}
 	made, _ := s.make(t)
 	made.waiting, made.visible = waiting, visible

@@ -45,6 +45,10 @@ type place struct {
 	queue record.QueueNumber
 }
 
+// MaxNumber bounds the numbers that are believed from a cut; groups are kept by
+// number, and numbers are handed out one by one.
+const MaxNumber = 1 << 24
+
 // NewSet makes an empty set.
 func NewSet() *Set { return &Set{names: make(map[string]*Group)} }
 
@@ -227,6 +231,9 @@ func (s *Set) RestoreGroup(value []byte) error {
 	g, err := record.DecodeGroup(c.Payload)
 	if err != nil {
 		return fmt.Errorf("group: %w", err)
+	}
+	if g.Number > MaxNumber {
+		return fmt.Errorf("%w: group number %d", record.ErrCorrupt, g.Number)
 	}
 	s.Make(g)
 	s.made = nil

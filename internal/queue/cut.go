@@ -130,6 +130,10 @@ func (s *Set) Abandon(f *Frozen) {
 	}
 }
 
+// MaxNumber bounds the numbers that are believed from a cut; queues are kept by
+// number, and numbers are handed out one by one.
+const MaxNumber = 1 << 28
+
 // queueState is the version of a queue's small state.
 const queueState = 1
 
@@ -147,7 +151,7 @@ func (s *Set) Restore(n record.QueueNumber, state []byte) error {
 	}
 	r := blockReader{src: state[1:]}
 	topic, next, visible := r.uvarint(), r.uvarint(), r.uvarint()
-	if r.bad || len(r.src) != 0 || topic > 1<<32-1 {
+	if r.bad || len(r.src) != 0 || topic > 1<<32-1 || n > MaxNumber {
 		return fmt.Errorf("%w: state of queue %d", record.ErrCorrupt, n)
 	}
 	q := s.Add(n, record.TopicNumber(topic))

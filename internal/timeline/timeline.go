@@ -61,7 +61,8 @@ type Timeline struct {
 
 	waiting int64
 	levels  [Levels + 1]LevelCount
-	peeked  int64 // what Next last said
+	peeked  int64      // what Next last said
+	out     record.Ref // being handed out; a field, so that it does not escape
 }
 
 // A rebase remembers that the clock was set back: what was added before
@@ -122,7 +123,7 @@ func (t *Timeline) lift(r record.Ref, stamp int64) record.Ref {
 }
 
 // PopDue hands out the references due at stamp, in key order, at most limit,
-// and forgets them.
+// and forgets them. The pointer holds during the call of fn only.
 func (t *Timeline) PopDue(stamp int64, limit int, fn func(*record.Ref)) int {
 	t.live.turn(stamp)
 	if t.frozen != nil {
@@ -149,13 +150,13 @@ func (t *Timeline) drain(s source, until record.Key, stamp int64, limit int, fn 
 		if k := r.Key(); k.Compare(until) > 0 {
 			return n
 		}
-		ref := *r
+		t.out = *r
 		s.advance()
-		t.popped = ref.Key()
+		t.popped = t.out.Key()
 		t.waiting--
-		t.levels[ref.Level].Waiting--
-		t.levels[ref.Level].Delivered++
-		fn(&ref)
+		t.levels[t.out.Level].Waiting--
+		t.levels[t.out.Level].Delivered++
+		fn(&t.out)
 	}
 }
 
