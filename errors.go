@@ -20,6 +20,9 @@ var (
 	// ErrForbidden refuses names that belong to the broker: internal topics, and
 	// headers by which RocketMQ's clients carry key, tag and delay.
 	ErrForbidden = broker.ErrForbidden
+	// ErrFull refuses to make one more topic or group than there may be: 100,000
+	// of each.
+	ErrFull = broker.ErrFull
 	// ErrUnknownTopic says that there is no topic of that name. The first message
 	// or the first receiver makes it.
 	ErrUnknownTopic = broker.ErrTopicUnknown

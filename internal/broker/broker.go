@@ -150,6 +150,8 @@ var (
 	ErrInvalid = errors.New("invalid request")
 	// ErrForbidden is the class of names that only the broker itself may use.
 	ErrForbidden = errors.New("not allowed")
+	// ErrFull refuses to make one more topic or group than there may be.
+	ErrFull = errors.New("limit reached")
 	// ErrTopicUnknown says that there is no topic of that name.
 	ErrTopicUnknown = errors.New("unknown topic")
 	// ErrUnknown says that no message has that id or handle, or that it is older
@@ -177,6 +179,9 @@ func (b *Broker) topic(ctx context.Context, name string) (*engine.Topic, error) 
 	if err := checkTopic(name); err != nil {
 		return nil, err
 	}
+	if topics, _ := b.e.Sizes(); topics >= MaxTopics {
+		return nil, fmt.Errorf("%w: %d topics, topic %q would be one more; send to one that there is", ErrFull, topics, name)
+	}
 	return b.e.MakeTopic(ctx, name, b.o.Queues, nil)
 }
 
@@ -187,6 +192,9 @@ func (b *Broker) group(ctx context.Context, name string) (*group.Group, error) {
 	}
 	if err := checkGroup(name); err != nil {
 		return nil, err
+	}
+	if _, groups := b.e.Sizes(); groups >= MaxGroups {
+		return nil, fmt.Errorf("%w: %d groups, group %q would be one more; receive with one that there is", ErrFull, groups, name)
 	}
 	return b.e.MakeGroup(ctx, record.Group{Name: name, Start: record.StartEarliest})
 }

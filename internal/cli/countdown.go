@@ -25,10 +25,13 @@ const (
 	countStale = 5 * time.Second
 )
 
+// watched says that a person looks at a terminal, and not a program at a pipe.
+func (a *app) watched() bool { return a.errWidth > 0 && a.outWidth > 0 && a.format == formatTable }
+
 // watch draws the line until end is called.
 func (a *app) watch(ctx context.Context, c *client.Client, topic string) *countdown {
 	w := &countdown{a: a, topic: topic, stop: func() {}, done: make(chan struct{})}
-	if a.errWidth == 0 || a.outWidth == 0 || a.format != formatTable {
+	if !a.watched() {
 		close(w.done)
 		return w
 	}

@@ -113,6 +113,7 @@ var meanings = map[wire.Code]struct {
 	wire.CodeForbidden:        {exitAuth, ""},
 	wire.CodeCrossOrigin:      {exitAuth, ""},
 	wire.CodeHostRefused:      {exitAuth, "%[1]s serve --http-hosts NAME (restart the server, if that is its name)"},
+	wire.CodeFull:             {exitFailure, "%[1]s pending ls (use a topic or group that there is)"},
 	wire.CodeOverloaded:       {exitUnavailable, "try again in a moment"},
 	wire.CodeDraining:         {exitUnavailable, "try again when the server is back"},
 	wire.CodeTimeout:          {exitUnavailable, "look whether it happened: %[1]s pending ls"},

@@ -22,6 +22,7 @@ type receiver struct {
 	wait   string
 	ack    ackMode
 	out    list
+	met    bool // the server has answered before
 }
 
 func (a *app) recvCommand() *cobra.Command {
@@ -37,7 +38,8 @@ with the earliest message.
 A message is acknowledged once it has been printed. With --ack none it is not: it comes again
 when its lease of 30 s ends.
 
-It exits with 5 if nothing came within --wait.`,
+It exits with 5 if nothing came within --wait, or when the server is gone; on a terminal it waits
+for the server to come back.`,
 		Example: a.example(
 			"recv orders", "",
 			"recv orders --group billing --max 1 -o json", "one message, for a script",
@@ -128,17 +130,45 @@ func (r *receiver) receive(ctx context.Context, c *client.Client, patience time.
 		msgs, err := c.Receive(ctx, r.topic, ask)
 		watch.end()
 		if err != nil {
-			return r.a.answered(ctx, "cannot receive from "+r.topic, err)
+			f := r.a.answered(ctx, "cannot receive from "+r.topic, err)
+			if !r.again(ctx, f) {
+				return f
+			}
+			continue
 		}
+		r.met = true
 		if len(msgs) == 0 {
 			continue
 		}
 		last = r.a.Clock.Now().Mono
 		if err := r.take(ctx, c, msgs); err != nil {
-			return err
+			f, ok := errors.AsType[*failure](err)
+			if !ok || !r.again(ctx, f) {
+				return err
+			}
+			r.a.tell(f)
 		}
 	}
 	return nil
+}
+
+// again says whether to go on after a failure, and waits before that. A person
+// who watches a terminal while the server is started anew wants to see the
+// messages that come then; a program wants to know.
+func (r *receiver) again(ctx context.Context, f *failure) bool {
+	if f.code != exitUnavailable || !r.met || !r.a.watched() {
+		return false
+	}
+	fmt.Fprintf(r.a.Stderr, "\r\x1b[K%s", r.a.paint(r.a.errWidth, yellow, "the server is gone; waiting for it…"))
+	defer fmt.Fprint(r.a.Stderr, "\r\x1b[K")
+	timer := r.a.Clock.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
+	}
 }
 
 // ended is the end after nothing came for a while.

@@ -498,6 +498,30 @@ func TestReceive(t *testing.T) {
 	}
 }
 
+// TestComesBack starts the server anew while somebody watches a receiver.
+func TestComesBack(t *testing.T) {
+	data := t.TempDir()
+	r := start(t, nil, "--data", data)
+	r.must("send", "orders", "first")
+	p, out, errs := process("recv", "orders", "--max", "2", "--server", r.url)
+	a := newApp(p)
+	a.outWidth, a.errWidth, a.noColor = 80, 80, true
+	code := make(chan int, 1)
+	go func() { code <- a.report(a.run(t.Context())) }()
+	id := out.await(t, `([0-9a-f]{16})  "first"`)
+	for !strings.Contains(r.must("pending", "get", id), "acked") {
+		runtime.Gosched()
+	}
+	r.end()
+	errs.await(t, "the server is gone")
+	r = start(t, nil, "--data", data, "--http", strings.TrimPrefix(r.url, "http://"))
+	r.must("send", "orders", "second", "--after", "1ms")
+	out.await(t, `"second"`)
+	if got := <-code; got != 0 {
+		t.Errorf("exit %d, want 0", got)
+	}
+}
+
 // TestInterrupt breaks a receiver off.
 func TestInterrupt(t *testing.T) {
 	r := start(t, nil, "--data", t.TempDir())

@@ -20,6 +20,13 @@ func (e *Engine) Topics() []TopicCount {
 	return out
 }
 
+// Sizes is how many topics and groups there are.
+func (e *Engine) Sizes() (topics, groups int) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return len(e.m.topics.names), e.m.groups.Len()
+}
+
 // LevelTable is the delays of the levels, from level 1 on. It is the caller's
 // to read only.
 func (e *Engine) LevelTable() []time.Duration { return e.o.Levels }

@@ -63,6 +63,9 @@ func (s *Set) Get(n record.GroupNumber) *Group {
 // Named finds a group by name; nil if there is none.
 func (s *Set) Named(name string) *Group { return s.names[name] }
 
+// Len is how many groups there are.
+func (s *Set) Len() int { return len(s.names) }
+
 // All gives the groups in the order of their numbers.
 func (s *Set) All() []*Group {
 	out := make([]*Group, 0, len(s.names))

@@ -46,6 +46,7 @@ var table = []row{
 	{broker.ErrClockSuspect, wire.CodeClockSuspect, http.StatusServiceUnavailable, "the clock is not believed", 60},
 	{broker.ErrForbidden, wire.CodeForbidden, http.StatusForbidden, "only the broker may use that name", 0},
 	{broker.ErrTopicUnknown, wire.CodeTopicUnknown, http.StatusNotFound, "unknown topic", 0},
+	{broker.ErrFull, wire.CodeFull, http.StatusUnprocessableEntity, "too many topics or groups", 0},
 	{broker.ErrUnknown, wire.CodeMessageUnknown, http.StatusNotFound, "unknown message", 0},
 	{broker.ErrDelivered, wire.CodeAlreadyDelivered, http.StatusConflict, "already delivered", 0},
 	{broker.ErrCancelled, wire.CodeAlreadyCancelled, http.StatusConflict, "already cancelled", 0},

@@ -30,6 +30,7 @@ var classes = map[string]struct {
 	"broker.ErrInvalid":      {broker.ErrInvalid, 400, wire.CodeInvalidValue},
 	"broker.ErrForbidden":    {broker.ErrForbidden, 403, wire.CodeForbidden},
 	"broker.ErrTopicUnknown": {broker.ErrTopicUnknown, 404, wire.CodeTopicUnknown},
+	"broker.ErrFull":         {broker.ErrFull, 422, wire.CodeFull},
 	"broker.ErrUnknown":      {broker.ErrUnknown, 404, wire.CodeMessageUnknown},
 	"broker.ErrDelivered":    {broker.ErrDelivered, 409, wire.CodeAlreadyDelivered},
 	"broker.ErrCancelled":    {broker.ErrCancelled, 409, wire.CodeAlreadyCancelled},

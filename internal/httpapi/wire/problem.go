@@ -25,6 +25,7 @@ const (
 	CodeDelayInvalid     Code = "delay_invalid"     // 422: cannot be understood; the detail has a suggestion
 	CodeDelayConflict    Code = "delay_conflict"    // 422: more than one of after, at and level
 	CodeDelayTooLong     Code = "delay_too_long"    // 422: with maxDelay
+	CodeFull             Code = "limit_reached"     // 422: one more topic or group than there may be
 	CodeOverloaded       Code = "overloaded"        // 503: more requests at once than allowed
 	CodeDraining         Code = "draining"          // 503: the server stops
 	CodeFailed           Code = "store_failed"      // 503: the disk can no longer be trusted
