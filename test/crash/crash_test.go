@@ -13,11 +13,10 @@ import (
 
 // How much is tried. With -cycles at its default the tests take seconds.
 var (
-	cyclesFlag  = flag.Int("cycles", 3, "how often to kill or cut")
-	lifeFlag    = flag.Int("life", 25, "cycles until a fresh store, so that recovery times stay comparable")
-	seedFlag    = flag.Uint64("seed", 0, "seed of what is drawn; 0 draws one and says which")
-	bugFlag     = flag.String("bug", "", "seeded bug to switch on, to see whether it is found; see bugs in worker_test.go")
-	historyFlag = flag.String("history", "testdata/sound.jsonl", "recorded history for TestRecorded to check")
+	cyclesFlag = flag.Int("cycles", 3, "how often to kill or cut")
+	lifeFlag   = flag.Int("life", 25, "cycles until a fresh store, so that recovery times stay comparable")
+	seedFlag   = flag.Uint64("seed", 0, "seed of what is drawn; 0 draws one and says which")
+	bugFlag    = flag.String("bug", "", "seeded bug to switch on, to see whether it is found; see bugs in worker_test.go")
 )
 
 // workerEnv makes this binary a worker: its value is a spec.

@@ -34,7 +34,7 @@ const (
 func newDisk(t *testing.T) *disk {
 	t.Helper()
 	removeStale(t)
-	dir, err := os.MkdirTemp("", diskPrefix)
+	dir, err := os.MkdirTemp("", diskPrefix) //nolint:usetesting // if this run is killed, the next one finds it by its name
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func removeStale(t *testing.T) {
 func command(name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	if cmd.Err != nil { // not in PATH; root's tools often are not
-		cmd = exec.Command(filepath.Join("/usr/sbin", name), args...)
+		cmd = exec.Command("/usr/sbin/"+name, args...)
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -12,17 +11,17 @@ import (
 
 // drain lists what waits, lets it all fall due and has every group take
 // everything.
-func (w *worker) drain(ctx context.Context) error {
-	waits, err := w.list(ctx)
+func (w *worker) drain() error {
+	waits, err := w.list()
 	if err != nil {
 		return err
 	}
 	w.hurry(waits)
-	l := &load{worker: w, ctx: ctx}
+	l := &load{worker: w, until: w.ctx}
 	var wg sync.WaitGroup
 	for _, topic := range w.b.Topics() {
 		for _, group := range groups() {
-			wg.Go(func() { l.empty(ctx, group, topic.Name) })
+			wg.Go(func() { l.empty(group, topic.Name) })
 		}
 	}
 	wg.Wait()
@@ -30,10 +29,10 @@ func (w *worker) drain(ctx context.Context) error {
 }
 
 // list writes down everything that waits. Nobody sends meanwhile.
-func (w *worker) list(ctx context.Context) ([]history.Wait, error) {
+func (w *worker) list() ([]history.Wait, error) {
 	var waits []history.Wait
 	for cursor, more := "", true; more; more = cursor != "" {
-		page, err := w.b.Pending(ctx, broker.Filter{}, cursor, broker.MaxPage)
+		page, err := w.b.Pending(w.ctx, broker.Filter{}, cursor, broker.MaxPage)
 		if err != nil {
 			return nil, err
 		}
@@ -75,14 +74,14 @@ func (w *worker) hurry(waits []history.Wait) {
 }
 
 // empty takes everything from a topic until nothing waits and nothing is left.
-func (l *load) empty(ctx context.Context, group, topic string) {
+func (l *load) empty(group, topic string) {
 	for l.b.Err() == nil {
 		counts, err := l.b.Counts(topic)
 		if err != nil {
 			l.fatal("counts", err)
 			return
 		}
-		got := l.receive(ctx, group, topic, maxGot, poll)
+		got := l.receive(l.until, group, topic, maxGot, poll)
 		l.ack(got)
 		if len(got) == 0 && counts.Waiting == 0 {
 			return // what waited before this receive would have come with it

@@ -17,15 +17,15 @@ import (
 type campaign struct {
 	t     *testing.T
 	name  string // of the test, for the command that replays it
+	tags  string // likewise
 	seed  uint64
 	r     *rand.Rand
-	dir   string                    // where histories are kept
-	place string                    // where stores are
-	cut   func() error              // the power; nil where it stays on
-	bug   string                    //
-	lives int                       //
-	sum   history.Report            // of all lives
-	held  func(i int, l *life) bool // says whether a life has kept the promises
+	dir   string         // where histories are kept
+	place string         // where stores are
+	cut   func() error   // the power; nil where it stays on
+	bug   string         // see bugs
+	lives int            // so far
+	sum   history.Report // of all lives
 }
 
 // newCampaign prepares folders that survive a failure and nothing else.
@@ -35,7 +35,7 @@ func newCampaign(t *testing.T, name string) *campaign {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	dir, err := os.MkdirTemp("", "duemq-crash-")
+	dir, err := os.MkdirTemp("", "duemq-crash-") //nolint:usetesting // it outlives a failure
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,8 +45,8 @@ func newCampaign(t *testing.T, name string) *campaign {
 			_ = os.RemoveAll(dir)
 			return
 		}
-		t.Logf("histories and stores are in %s\nthe same moments again: go test ./test/crash -run '^%s$' -cycles=%d -life=%d -seed=%d",
-			dir, name, *cyclesFlag, *lifeFlag, seed)
+		t.Logf("histories and stores are in %s\nthe same draws again: go test %s./test/crash -run '^%s$' -cycles=%d -life=%d -seed=%d",
+			dir, c.tags, name, *cyclesFlag, *lifeFlag, seed)
 	})
 	return c
 }
@@ -100,12 +100,18 @@ func (c *campaign) live(cycles int) {
 		c.t.Errorf("life %d, run %d: %v", l.number, l.run, err)
 	}
 	if len(report.Violations) > 0 {
-		c.t.Errorf("life %d breaks its promises:\n%v\ncheck it again: go test ./test/crash -run '^TestRecorded$' -history=%s",
+		c.t.Errorf("life %d breaks its promises:\n%v\ncheck it again: go test ./test/crash/history -run '^TestRecorded$' -history=%s",
 			l.number, report, l.file.Name())
 	}
 	if !c.t.Failed() {
 		_ = os.RemoveAll(l.store)
 		_ = os.Remove(l.file.Name())
+		return
+	}
+	if c.place != c.dir { // which goes away
+		if err := os.CopyFS(filepath.Join(c.dir, filepath.Base(l.store)), os.DirFS(l.store)); err != nil {
+			c.t.Logf("the store cannot be kept: %v", err)
+		}
 	}
 }
 

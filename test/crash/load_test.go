@@ -43,8 +43,8 @@ type candidate struct{ name, reference string }
 // A load is a worker's workload.
 type load struct {
 	*worker
-	ctx    context.Context // ends for receivers only
-	pause  time.Duration // at most, of a sender between two calls
+	until  context.Context // ends with the load, for receivers
+	pause  time.Duration   // at most, of a sender between two calls
 	names  atomic.Int64
 	nos    atomic.Int64
 	steer  [steerers]chan candidate
@@ -53,13 +53,13 @@ type load struct {
 }
 
 // load works until the driver says stop, or until the worker is killed.
-func (w *worker) load(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
+func (w *worker) load() {
+	until, cancel := context.WithCancel(w.ctx)
 	defer cancel()
 	// A store that is always busy hides what is written without a sync, for the
 	// next call's sync brings it to the disk: let there be silence, too.
 	pauses := []time.Duration{0, 0, 20 * time.Millisecond, 150 * time.Millisecond}
-	l := &load{worker: w, ctx: ctx, closed: w.stop, pause: pauses[w.Seed%uint64(len(pauses))]}
+	l := &load{worker: w, until: until, closed: w.stop, pause: pauses[w.Seed%uint64(len(pauses))]}
 	for i := range l.steer {
 		l.steer[i] = make(chan candidate, 64)
 	}
@@ -134,7 +134,7 @@ func (l *load) send(r *rand.Rand, n int) {
 		msgs[i], noted[i] = l.message(r, topic)
 	}
 	op := l.journal.begin(history.Event{Kind: history.Send, Topic: topic, Messages: noted})
-	receipts, err := l.b.Send(context.Background(), msgs)
+	receipts, err := l.b.Send(l.ctx, msgs)
 	e := history.Event{Kind: history.Sent, Receipts: make([]history.Receipt, len(receipts))}
 	for i := range receipts {
 		e.Receipts[i] = receipt(&receipts[i])
@@ -275,14 +275,14 @@ func (l *load) steerer(from chan candidate) func(*rand.Rand) {
 
 func (w *worker) cancel(c candidate) {
 	op := w.journal.begin(history.Event{Kind: history.Cancel, Name: c.name})
-	_, err := w.b.Cancel(context.Background(), c.reference)
+	_, err := w.b.Cancel(w.ctx, c.reference)
 	answer, err := verdict(err)
 	w.journal.end(op, history.Event{Kind: history.Cancelled, Answer: answer}, err)
 }
 
 func (w *worker) move(c candidate, d broker.Delay, noted history.Delay) {
 	op := w.journal.begin(history.Event{Kind: history.Move, Name: c.name, Delay: &noted})
-	a, err := w.b.Reschedule(context.Background(), c.reference, d)
+	a, err := w.b.Reschedule(w.ctx, c.reference, d)
 	answer, err := verdict(err)
 	w.journal.end(op, history.Event{Kind: history.Moved, Answer: answer, Due: a.Due}, err)
 }
@@ -306,7 +306,7 @@ func verdict(err error) (string, error) {
 // consumer receives from one topic for one group and acknowledges most of it.
 func (l *load) consumer(group, topic string) func(*rand.Rand) {
 	return func(r *rand.Rand) {
-		got := l.receive(l.ctx, group, topic, 1+r.IntN(maxGot), poll)
+		got := l.receive(l.until, group, topic, 1+r.IntN(maxGot), poll)
 		if len(got) == 0 {
 			return
 		}
@@ -369,7 +369,7 @@ func (l *load) ack(got []held) {
 		e.Numbers = append(e.Numbers, got[i].number)
 	}
 	op := l.journal.begin(e)
-	errs, err := l.b.Ack(context.Background(), leases)
+	errs, err := l.b.Ack(l.ctx, leases)
 	l.journal.end(op, history.Event{Kind: history.Acked}, errors.Join(append(errs, err)...))
 }
 

@@ -2,9 +2,7 @@
 
 package crash
 
-import (
-	"testing"
-)
+import "testing"
 
 // TestPower cuts the power, -cycles times, and then shows that it would have
 // found a loss: the same with a store that does not sync must lose messages in
@@ -12,7 +10,7 @@ import (
 func TestPower(t *testing.T) {
 	d := newDisk(t)
 	c := newCampaign(t, "TestPower")
-	c.place, c.cut = d.mount, d.cut
+	c.tags, c.place, c.cut = "-tags power ", d.mount, d.cut
 	c.run(*cyclesFlag, min(*lifeFlag, 10))
 	if t.Failed() {
 		return

@@ -18,7 +18,7 @@ import (
 
 // patience is how long a process may take to open a store or to end; far more
 // than any of them needs.
-const patience = 2 * time.Minute
+const patience = time.Minute
 
 // errPatience says that a process did nothing for too long.
 var errPatience = errors.New("it takes too long")

@@ -75,7 +75,7 @@ func (s *spec) open(ctx context.Context) (*broker.Broker, error) {
 	o := engine.Options{
 		FS: fs.Real(), Dir: s.Dir, Clock: clock.Real(), Rand: rand.Reader,
 		SegmentBytes: 256 << 10, Levels: levels(),
-		CutCommands: 500, CutBytes: 192 << 10, CutEvery: 2 * time.Second, CacheBytes: 1 << 20,
+		CutCommands: 150, CutBytes: 64 << 10, CutEvery: 2 * time.Second, CacheBytes: 1 << 20,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Bugs:   bug,
 	}
@@ -88,6 +88,7 @@ func (s *spec) open(ctx context.Context) (*broker.Broker, error) {
 // A worker is the process under test.
 type worker struct {
 	spec
+	ctx     context.Context // of calls; it never ends
 	b       *broker.Broker
 	journal *journal
 	stop    chan struct{} // closed when the driver asks to close
@@ -95,7 +96,7 @@ type worker struct {
 
 // work is the worker's main; it returns the exit status.
 func work(encoded string) int {
-	w := &worker{journal: newJournal(), stop: make(chan struct{})}
+	w := &worker{ctx: context.Background(), journal: newJournal(), stop: make(chan struct{})}
 	if err := json.Unmarshal([]byte(encoded), &w.spec); err != nil {
 		return w.fail(err)
 	}
@@ -107,8 +108,7 @@ func work(encoded string) int {
 			return w.fail(err)
 		}
 	}
-	ctx := context.Background()
-	b, err := w.open(ctx)
+	b, err := w.open(w.ctx)
 	if err != nil {
 		return w.fail(err)
 	}
@@ -119,9 +119,9 @@ func work(encoded string) int {
 	}})
 	switch w.Mode {
 	case history.ModeLoad:
-		w.load(ctx)
+		w.load()
 	case history.ModeDrain:
-		err = w.drain(ctx)
+		err = w.drain()
 	}
 	if err == nil && w.Mode != history.ModeLoad {
 		err = w.drained()

@@ -3,10 +3,22 @@ package history
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
+
+var (
+	historyFlag = flag.String("history", soundFile, "recorded history for TestRecorded to check")
+	updateFlag  = flag.Bool("update", false, "write the golden file anew")
+)
+
+// soundFile holds the history of sound. Recorded histories are read again long
+// after, so the form of their lines is kept.
+const soundFile = "testdata/sound.jsonl"
 
 // sound is a history that keeps every rule: a at once, b and c delayed, d under
 // way when the process was killed, e cancelled, f moved.
@@ -264,18 +276,65 @@ func TestMany(t *testing.T) {
 	}
 }
 
+// TestGolden: the lines of a history look as they always did.
+func TestGolden(t *testing.T) {
+	var s script
+	sound(&s)
+	got := encode(t, s.events)
+	if *updateFlag {
+		if err := os.WriteFile(soundFile, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(soundFile)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s (%v) differs from what is written now:\n%s", soundFile, err, got)
+	}
+}
+
+func encode(t *testing.T, events []Event) []byte {
+	t.Helper()
+	var lines bytes.Buffer
+	for i := range events {
+		if err := json.NewEncoder(&lines).Encode(&events[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return lines.Bytes()
+}
+
+// TestRecorded checks a recorded history, as a failed run keeps it. By default
+// that is one that keeps every rule.
+func TestRecorded(t *testing.T) {
+	file, err := os.Open(*historyFlag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	events, err := Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var groups []string
+	for _, e := range events {
+		if e.Group != "" && !slices.Contains(groups, e.Group) {
+			groups = append(groups, e.Group)
+		}
+	}
+	r := Check(events, Options{Groups: groups})
+	if len(r.Violations) > 0 {
+		t.Errorf("%s:\n%v", *historyFlag, r)
+	} else {
+		t.Logf("%s:\n%v", *historyFlag, r)
+	}
+}
+
 // TestRead: a line that was cut off is not part of the history, any other bad
 // line is an error.
 func TestRead(t *testing.T) {
 	var s script
 	sound(&s)
-	var lines bytes.Buffer
-	for _, e := range s.events {
-		if err := json.NewEncoder(&lines).Encode(&e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	whole := lines.Bytes()
+	whole := encode(t, s.events)
 	got, err := Read(bytes.NewReader(whole))
 	if err != nil || len(got) != len(s.events) {
 		t.Fatalf("%d events, %v; want %d", len(got), err, len(s.events))
