@@ -60,10 +60,10 @@ fuzz: ## every fuzz target for FUZZTIME seconds, 4 minutes in all
 	@.ci/fuzz.sh $(FUZZTIME) 240
 
 crash-kill: ## kill -9 the server N times under load
-	go test ./test/crash -run '^TestKill$$' -timeout 0 -cycles=$(N)
+	go test ./test/crash -run '^TestKill$$' -v -timeout 0 -cycles=$(N)
 
 crash-power: ## cut the power N times, and once without syncs as the control (root)
-	go test ./test/crash -run '^TestPower$$' -timeout 0 -cycles=$(N)
+	go test -tags power ./test/crash -run '^TestPower$$' -v -timeout 0 -cycles=$(N)
 
 model: ## random histories against the simple model, SEEDS of them
 	go test ./internal/engine -run '^TestMachineAgainstSimple$$' -timeout 0 -seeds=$(SEEDS) $(if $(SEED),-seed=$(SEED))
