@@ -275,9 +275,14 @@ func (e *Engine) Cut() error {
 	answer := make(chan error, 1)
 	select {
 	case e.cutAsked <- answer:
-		return <-answer
 	case <-e.closing:
 		return ErrClosed
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-e.failed:
+		return e.Err()
 	}
 }
 

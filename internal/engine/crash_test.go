@@ -449,7 +449,7 @@ func TestFailAtEveryOperation(t *testing.T) {
 	}
 }
 
-// flip changes one bit in the middle of the log and demands that the store
+// flip changes some bits in the middle of the log and demands that the store
 // refuses to open, naming file and byte.
 func flip(seed uint64, bugs Bugs) error {
 	disk := fs.NewMem()
@@ -473,7 +473,11 @@ func flip(seed uint64, bugs Bugs) error {
 		if err != nil {
 			return err
 		}
-		data[2000+w.rng.IntN(2000)] ^= 4
+		// Sixteen bytes, since up to fifteen between two batches mean nothing.
+		at := 128 + w.rng.IntN(len(data)-128-16)
+		for i := range 16 {
+			data[at+i] ^= 4
+		}
 		break
 	}
 	e, err := Open(context.Background(), w.o)
