@@ -84,7 +84,10 @@ func serve(t *testing.T, data string) *server {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill() // it may have ended
+		_ = s.cmd.Wait()
+	})
 	in := bufio.NewReader(stdout)
 	for !strings.Contains(s.banner, "Ready in") {
 		line, err := in.ReadString('\n')

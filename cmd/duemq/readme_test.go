@@ -23,7 +23,7 @@ var (
 func TestReadme(t *testing.T) {
 	for file, heading := range map[string]string{"README.md": "## Sixty seconds\n", "README.zh-CN.md": "## 六十秒"} {
 		t.Run(file, func(t *testing.T) {
-			content, err := os.ReadFile(filepath.Join("../..", file))
+			content, err := os.ReadFile(filepath.Join("..", "..", file))
 			if err != nil {
 				t.Fatal(err)
 			}
