@@ -196,3 +196,17 @@ func TestNoServer(t *testing.T) {
 		t.Errorf("a server that is none: exit %d, want %d", code, exitUsage)
 	}
 }
+
+// TestSettings has a server do what it was told: its own levels, its own limit.
+func TestSettings(t *testing.T) {
+	r := start(t, nil, "--data", t.TempDir(), "--levels", "1s 90s", "--max-delay", "1h")
+	if out := r.must("send", "orders", "x", "--level", "2"); !strings.Contains(out, "(in 1m 30s)") {
+		t.Errorf("level 2 is %s, want 90 s", out)
+	}
+	if _, errs, code := r.do("send", "orders", "x", "--level", "30m"); code != exitUsage || !strings.Contains(errs, "2 (1m30s)") {
+		t.Errorf("a level of another table: exit %d\n%s", code, errs)
+	}
+	if _, errs, code := r.do("send", "orders", "x", "--after", "2h"); code != exitUsage || !strings.Contains(errs, "limit 1h") {
+		t.Errorf("beyond the limit: exit %d\n%s", code, errs)
+	}
+}
