@@ -27,7 +27,7 @@ var errPatience = errors.New("it takes too long")
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	stderr lastWords
+	stderr words
 	up     chan struct{} // closed when the store is open
 	eof    chan struct{} // closed when nothing more will come
 
@@ -158,30 +158,37 @@ func (p *process) ended() error {
 	return fmt.Errorf("the process ended by itself: %v%s", p.cmd.ProcessState, p.stderr.quote())
 }
 
-// lastWords keeps the end of what a process writes to standard error.
-type lastWords struct {
+// words keep the beginning of what a process writes to standard error:
+// what went wrong first.
+type words struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-const maxLastWords = 64 << 10
+const (
+	maxWords  = 64 << 10
+	maxQuoted = 40 // lines, room for a panic
+)
 
-// Write keeps p.
-func (l *lastWords) Write(p []byte) (int, error) {
+// Write keeps p if there is room.
+func (l *words) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.buf.Len() > maxLastWords {
-		l.buf.Next(l.buf.Len() - maxLastWords)
+	if l.buf.Len() < maxWords {
+		l.buf.Write(p)
 	}
-	return l.buf.Write(p)
+	return len(p), nil
 }
 
-func (l *lastWords) quote() string {
+func (l *words) quote() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := strings.TrimSpace(l.buf.String())
-	if s == "" {
+	lines := strings.SplitN(strings.TrimSpace(l.buf.String()), "\n", maxQuoted+1)
+	if lines[0] == "" {
 		return ""
 	}
-	return ", and wrote:\n" + s
+	if len(lines) > maxQuoted {
+		lines[maxQuoted] = "..."
+	}
+	return ", and wrote:\n" + strings.Join(lines, "\n")
 }

@@ -161,7 +161,9 @@ var early = []broken{
 	{"received a nanosecond early", NeverEarly, "b is due at", lone(func(s *script) {
 		s.send("b", in50)
 		s.both("b")
-		s.last().Wall = ns(s.know["b"].Due) - 1
+		e := s.last()
+		early := e.Wall - ns(s.know["b"].Due) + 1
+		e.Wall, e.Mono = e.Wall-early, e.Mono-early
 		s.drained()
 	})},
 	{"visible early", NeverEarly, "and was visible at", lone(func(s *script) {

@@ -52,7 +52,9 @@ func Check(events []Event, o Options) *Report {
 type checker struct {
 	o      Options
 	report Report
-	at     int // number of the event, from 1
+	at     int   // number of the event, from 1
+	now    int64 // the instant of the event, ns; see clock
+	before int64 // the latest instant of earlier runs
 
 	runs     []*run
 	run      *run // of the event
@@ -82,6 +84,7 @@ type run struct {
 	acked      int // messages
 	cuts       int64
 	furthest   int64 // of wall minus monotonic clock
+	latest     int64 // of wall
 }
 
 // A begun call has not ended.
@@ -138,12 +141,23 @@ func (c *checker) enter(e *Event) {
 		if c.run != nil && e.Run < c.run.number {
 			c.violate(HistoryIsWell, "%s of run %d after run %d", e.Kind, e.Run, c.run.number)
 		}
+		if c.run != nil {
+			c.before = max(c.before, c.run.latest)
+		}
 		c.run = &run{number: e.Run, ops: make(map[int]begun), deliveries: make(map[int]*delivery)}
 		c.runs = append(c.runs, c.run)
 		c.report.Runs++
 		c.drained = false
 	}
+	c.clock(e)
+}
+
+// clock says when the event happened. A store may go on by the monotonic clock
+// when the wall clock was set back a little, and so must its judge: the time is
+// the furthest that the wall clock ever was, carried on.
+func (c *checker) clock(e *Event) {
 	if e.Mono == 0 {
+		c.now = e.Wall
 		return
 	}
 	offset := e.Wall - e.Mono
@@ -151,7 +165,9 @@ func (c *checker) enter(e *Event) {
 		c.run.furthest = offset
 	}
 	c.run.furthest = max(c.run.furthest, offset)
+	c.run.latest = max(c.run.latest, e.Wall)
 	c.report.SteppedBack = max(c.report.SteppedBack, time.Duration(c.run.furthest-offset))
+	c.now = max(e.Mono+c.run.furthest, c.before)
 }
 
 func (c *checker) leave(e *Event) {

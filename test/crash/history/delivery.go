@@ -28,7 +28,7 @@ func (c *checker) got(e *Event) {
 		now := &delivery{Delivery: *d, m: m, run: c.run, wall: e.Wall}
 		c.run.deliveries[d.Number] = now
 		c.same(m, e.Topic, d)
-		c.inTime(m, d, e.Wall)
+		c.inTime(m, d)
 		if c.enterQueue(m, d.Offset, d.Due, d.Visible) {
 			c.seen(m.entry, e.Group)
 		}
@@ -51,14 +51,14 @@ func (c *checker) same(m *message, topic string, d *Delivery) {
 }
 
 // inTime says whether a delivery is early.
-func (c *checker) inTime(m *message, d *Delivery, wall int64) {
+func (c *checker) inTime(m *message, d *Delivery) {
 	switch {
-	case wall < ns(d.Due):
-		c.violate(NeverEarly, "%s is due at %d and was received %d µs before", m.Name, d.Due, (ns(d.Due)-wall)/1000)
+	case c.now < ns(d.Due):
+		c.violate(NeverEarly, "%s is due at %d and was received %d µs before", m.Name, d.Due, (ns(d.Due)-c.now)/1000)
 	case d.Visible < d.Due:
 		c.violate(NeverEarly, "%s is due at %d and was visible at %d", m.Name, d.Due, d.Visible)
-	case ns(d.Visible) > wall:
-		c.violate(NeverEarly, "%s is visible at %d and was received %d µs before", m.Name, d.Visible, (ns(d.Visible)-wall)/1000)
+	case ns(d.Visible) > c.now:
+		c.violate(NeverEarly, "%s is visible at %d and was received %d µs before", m.Name, d.Visible, (ns(d.Visible)-c.now)/1000)
 	case !m.dues.allow(d.Due):
 		c.violate(NeverEarly, "%s is delivered as due at %d, known is %+v", m.Name, d.Due, m.dues)
 	}

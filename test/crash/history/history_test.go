@@ -253,13 +253,43 @@ func TestLostAcksAreCounted(t *testing.T) {
 	}
 }
 
+// TestSteppedBack: when the wall clock is set back a little, a store goes on by
+// the monotonic clock, or from the last instant of the process before. That is
+// not early.
 func TestSteppedBack(t *testing.T) {
-	r := check(func(s *script) {
+	back := func(s *script, run int, from Kind) {
+		stepped := false
+		for i := range s.events {
+			e := &s.events[i]
+			if stepped = e.Run == run && (stepped || e.Kind == from); stepped {
+				e.Wall -= ns(7)
+			}
+		}
+	}
+	within := check(func(s *script) {
 		sound(s)
-		s.events[3].Wall -= ns(7)
+		back(s, 2, Moved)
 	})
-	if want := 7 * time.Millisecond; r.SteppedBack != want {
-		t.Errorf("clock went back by %v, want %v", r.SteppedBack, want)
+	across := check(func(s *script) {
+		s.start(ModeLoad)
+		s.send("a", atOnce)
+		s.send("b", in50)
+		s.wall = s.know["b"].Due
+		s.got("g1", "a")
+		s.kill()
+		s.start(ModeDrain)
+		s.got("g2", "a")
+		s.both("b", func(d *Delivery) { d.Visible = d.Due })
+		s.drained()
+		back(s, 2, Start)
+	})
+	for name, r := range map[string]*Report{"within a process": within, "across a restart": across} {
+		if len(r.Violations) > 0 {
+			t.Errorf("%s:\n%v", name, r)
+		}
+	}
+	if want := 7 * time.Millisecond; within.SteppedBack != want || across.SteppedBack != 0 {
+		t.Errorf("clock went back by %v and %v within a process, want %v and nothing", within.SteppedBack, across.SteppedBack, want)
 	}
 }
 

@@ -98,12 +98,12 @@ func (c *checker) sendEnds(b begun, e *Event) {
 		return
 	}
 	for i := range e.Receipts {
-		c.receipt(c.messages[b.e.Messages[i].Name], &e.Receipts[i], e.Wall)
+		c.receipt(c.messages[b.e.Messages[i].Name], &e.Receipts[i])
 	}
 	c.run.synced = max(c.run.synced, b.at)
 }
 
-func (c *checker) receipt(m *message, r *Receipt, wall int64) {
+func (c *checker) receipt(m *message, r *Receipt) {
 	if r.Err != "" {
 		m.refused = true
 		c.violate(NoCallFailed, "send of %s: %s", m.Name, r.Err)
@@ -117,7 +117,7 @@ func (c *checker) receipt(m *message, r *Receipt, wall int64) {
 		c.violate(NoPhantom, "%s was sent to queue %d and filed in %d", m.Name, m.Queue, r.Queue)
 	}
 	m.queue = r.Queue
-	c.dueFits(m, m.Delay, r.Due, m.begun, wall)
+	c.dueFits(m, m.Delay, r.Due, m.begun)
 	m.dues.is(r.Due)
 	if r.Ready {
 		m.ready = true
@@ -137,14 +137,14 @@ func (c *checker) identify(m *message, id uint64) {
 	m.id, c.byID[id] = id, m
 }
 
-// dueFits holds an answered due to the delay that was asked for.
-func (c *checker) dueFits(m *message, d Delay, due, begun, ended int64) {
+// dueFits holds a due that was answered now to the delay that was asked for.
+func (c *checker) dueFits(m *message, d Delay, due, begun int64) {
 	switch {
 	case d.Kind == NoDelay && due == 0:
 	case due < least(d, begun):
 		c.violate(NeverEarly, "%s is due at %d, %d ms before what %+v asked for", m.Name, due, least(d, begun)-due, d)
-	case due > most(d, ended):
-		c.violate(NeverEarly, "%s is due at %d, %d ms after what %+v asked for", m.Name, due, due-most(d, ended), d)
+	case due > most(d, c.now):
+		c.violate(NeverEarly, "%s is due at %d, %d ms after what %+v asked for", m.Name, due, due-most(d, c.now), d)
 	}
 }
 
@@ -200,7 +200,7 @@ func (c *checker) moveEnds(b begun, e *Event) {
 	if m.cancelled || m.told {
 		c.violate(NothingLost, "move of %s says ok, but it was %s before", m.Name, m.past())
 	}
-	c.dueFits(m, *b.e.Delay, e.Due, b.e.Wall, e.Wall)
+	c.dueFits(m, *b.e.Delay, e.Due, b.e.Wall)
 	m.dues.is(e.Due)
 }
 
@@ -255,8 +255,8 @@ func (c *checker) listed(e *Event) {
 		c.highest = max(c.highest, w.ID)
 	}
 	for _, m := range c.inOrder {
-		if !there[m.Name] && m.acked && m.mustWait(e.Wall) {
-			c.violate(NothingLost, "%s, due at %d, does not wait any more at %d", m.Name, m.dues.due, ms(e.Wall))
+		if !there[m.Name] && m.acked && m.mustWait(c.now) {
+			c.violate(NothingLost, "%s, due at %d, does not wait any more at %d", m.Name, m.dues.due, ms(c.now))
 		}
 	}
 }
