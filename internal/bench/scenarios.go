@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -48,16 +49,25 @@ func scenarios(full bool) []scenario {
 		}},
 		{"1,000,000 waiting, level", wait, func(dir string, out report) error { return waiting(dir, 1_000_000, 256, "level", out) }},
 		{"1,000,000 waiting, any time", wait, func(dir string, out report) error { return waiting(dir, 1_000_000, 256, "any", out) }},
-		{"bytes written, 256 B, 1 s delays, acked", map[string]string{"all bytes per body byte": "<= 1.35", "body bytes in the log per body byte": "1"},
-			func(dir string, out report) error { return bytesWritten(dir, 256, 400_000, out) }},
-		{"bytes written, 1 KiB, 1 s delays, acked", map[string]string{"all bytes per body byte": "<= 1.12", "body bytes in the log per body byte": "1"},
-			func(dir string, out report) error { return bytesWritten(dir, 1024, 200_000, out) }},
+		{
+			"bytes written, 256 B, 1 s delays, acked",
+			map[string]string{"all bytes per body byte": "<= 1.35", "body bytes in the log per body byte": "1"},
+			func(dir string, out report) error { return bytesWritten(dir, 256, 400_000, out) },
+		},
+		{
+			"bytes written, 1 KiB, 1 s delays, acked",
+			map[string]string{"all bytes per body byte": "<= 1.12", "body bytes in the log per body byte": "1"},
+			func(dir string, out report) error { return bytesWritten(dir, 1024, 200_000, out) },
+		},
 		{"what the index costs, any time", nil, indexCost},
 		{"idle with 1,000,000 waiting", map[string]string{"CPU of a core": "< 0.2", "wake-ups that found nothing": "0"}, idle},
 	}
 	if full {
-		all = append(all, scenario{"10,000,000 waiting, 64 B, any time", map[string]string{"RSS": "<= 1024", "restart to first ack": "<= 2000"},
-			func(dir string, out report) error { return waiting(dir, 10_000_000, 64, "any", out) }})
+		all = append(all, scenario{
+			"10,000,000 waiting, 64 B, any time",
+			map[string]string{"RSS": "<= 1024", "restart to first ack": "<= 2000"},
+			func(dir string, out report) error { return waiting(dir, 10_000_000, 64, "any", out) },
+		})
 	}
 	return all
 }
@@ -72,7 +82,7 @@ func sendBatches(dir string, d delayer, out report) error {
 	}
 	before := b.Stats()
 	began := time.Now()
-	if err := fill(b, n, size, 4, 1000, d); err != nil {
+	if err := fill(b, load{n, size, 4, 1000}, d); err != nil {
 		return err
 	}
 	took := time.Since(began)
@@ -103,7 +113,9 @@ func rawLoop(name string, bytes, size int64) (time.Duration, error) {
 	for done, at, files := int64(0), int64(segment), 0; done < bytes; done, at = done+size, at+size {
 		if at+size > segment {
 			if f != nil {
-				f.Close()
+				if err := f.Close(); err != nil {
+					return 0, err
+				}
 			}
 			files++
 			if f, err = preallocated(fmt.Sprintf("%s-%d", name, files), segment); err != nil {
@@ -129,7 +141,7 @@ func sendSingles(dir string, d delayer, out report) error {
 		return err
 	}
 	began := time.Now()
-	if err := fill(b, n, 256, senders, 1, d); err != nil {
+	if err := fill(b, load{n, 256, senders, 1}, d); err != nil {
 		return err
 	}
 	took := time.Since(began)
@@ -163,7 +175,7 @@ func burst(dir string, d delayer, due func() time.Time, levels []time.Duration, 
 	if err != nil {
 		return err
 	}
-	if err := fill(b, n, 256, 4, 1000, d); err != nil {
+	if err := fill(b, load{n, 256, 4, 1000}, d); err != nil {
 		return err
 	}
 	if levels != nil { // a FIFO falls due as fast as it was filled: wait for all of it
@@ -195,13 +207,13 @@ func lateness(dir string, d delayer, ballast int, out report) error {
 		return err
 	}
 	if ballast > 0 {
-		if err := fill(b, ballast, 64, 4, 1000, byTime(24*time.Hour, 300*24*time.Hour)); err != nil {
+		if err := fill(b, load{ballast, 64, 4, 1000}, byTime(24*time.Hour, 300*24*time.Hour)); err != nil {
 			return err
 		}
 	}
 	const rate, seconds = 5000, 12
 	var mu sync.Mutex
-	var received, lateMs []float64
+	var received []float64
 	early := 0
 	done := make(chan error, 1)
 	go func() {
@@ -215,9 +227,16 @@ func lateness(dir string, d delayer, ballast int, out report) error {
 					early++
 				}
 				received = append(received, late)
-				lateMs = append(lateMs, float64(got[i].VisibleAt-got[i].Due))
 			}
 		})
+	}()
+	probed := make(chan []float64, 1)
+	go func() { // the disk itself, in the same run: one small sync every 10 ms
+		took, err := syncTimes(filepath.Join(dir, "probe"), rate*seconds/50, 10*time.Millisecond)
+		if err != nil {
+			took = nil
+		}
+		probed <- took
 	}()
 	payload := body(256)
 	next := time.Now()
@@ -238,17 +257,14 @@ func lateness(dir string, d delayer, ballast int, out report) error {
 	if err := b.Close(); err != nil {
 		return err
 	}
-	syncs, err := syncTimes(filepath.Join(dir, "probe"), 1500, 2*time.Millisecond)
-	if err != nil {
-		return err
-	}
+	syncs := <-probed
 	slices.Sort(received)
 	slices.Sort(syncs)
 	p99 := percentile(received, 0.99)
 	out("received late, p50", percentile(received, 0.50), "ms")
 	out("received late, p99", p99, "ms")
 	out("received late, max", received[len(received)-1], "ms")
-	out("fdatasync p99 alone", percentile(syncs, 0.99), "ms")
+	out("fdatasync p99 of another file", percentile(syncs, 0.99), "ms")
 	out("beyond 2 x fdatasync p99, p99", p99-2*percentile(syncs, 0.99), "ms")
 	out("early", float64(early), "")
 	return nil
@@ -334,7 +350,7 @@ func fillAndKill(store, arg string) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(exe, "measure", "fill", store+" "+arg)
+	cmd := exec.CommandContext(context.Background(), exe, "measure", "fill", store+" "+arg) //nolint:gosec // this program itself
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -371,7 +387,7 @@ func fillHelper(arg string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := fill(b, n, size, 4, 1000, waitDelay(kind)); err != nil {
+	if err := fill(b, load{n, size, 4, 1000}, waitDelay(kind)); err != nil {
 		return err
 	}
 	now, peak := resident()
@@ -390,7 +406,7 @@ func bytesWritten(dir string, size, n int, out report) error {
 	before, log := written(), b.Stats().LogBytes
 	done := make(chan error, 1)
 	go func() { done <- drain(b, n, 2, 1000, nil) }()
-	if err := fill(b, n, size, 2, 1000, byLevel(1)); err != nil {
+	if err := fill(b, load{n, size, 2, 1000}, byLevel(1)); err != nil {
 		return err
 	}
 	if err := <-done; err != nil {
@@ -410,7 +426,7 @@ func indexCost(dir string, out report) error {
 	const n = 2_000_000
 	var used [2]time.Duration
 	for i, commands := range []uint64{250_000, 1 << 60} {
-		b, err := open(filepath.Join(dir, fmt.Sprint(i)), func(o *broker.Options) {
+		b, err := open(filepath.Join(dir, strconv.Itoa(i)), func(o *broker.Options) {
 			o.Engine.CutCommands, o.Engine.CutBytes = commands, 1<<60
 			o.Engine.CutEvery = time.Hour
 			if i == 0 {
@@ -421,7 +437,7 @@ func indexCost(dir string, out report) error {
 			return err
 		}
 		before := cpu()
-		if err := fill(b, n, 256, 4, 1000, byTime(2*time.Hour, time.Hour)); err != nil {
+		if err := fill(b, load{n, 256, 4, 1000}, byTime(2*time.Hour, time.Hour)); err != nil {
 			return err
 		}
 		used[i] = cpu() - before
@@ -440,7 +456,7 @@ func idle(dir string, out report) error {
 	if err != nil {
 		return err
 	}
-	if err := fill(b, 1_000_000, 256, 4, 1000, byTime(2*time.Hour, 28*24*time.Hour)); err != nil {
+	if err := fill(b, load{1_000_000, 256, 4, 1000}, byTime(2*time.Hour, 28*24*time.Hour)); err != nil {
 		return err
 	}
 	if err := b.Cut(); err != nil {

@@ -58,9 +58,13 @@ func body(n int) []byte {
 	return b
 }
 
-// fill sends n messages from several senders, batch by batch.
-func fill(b *broker.Broker, n, size, senders, batch int, d delayer) error {
-	payload := body(size)
+// A load is messages of one size, sent by several senders batch by batch.
+type load struct{ n, size, senders, batch int }
+
+// fill sends a load.
+func fill(b *broker.Broker, l load, d delayer) error {
+	n, senders, batch := l.n, l.senders, l.batch
+	payload := body(l.size)
 	var wg sync.WaitGroup
 	errs := make(chan error, senders)
 	for w := range senders {
@@ -96,7 +100,7 @@ func send(b *broker.Broker, msgs []broker.Message) error {
 }
 
 // drain has consumers receive and acknowledge until n messages were received.
-func drain(b *broker.Broker, n, consumers, max int, seen func([]broker.Delivery)) error {
+func drain(b *broker.Broker, n, consumers, most int, seen func([]broker.Delivery)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var mu sync.Mutex
@@ -112,7 +116,7 @@ func drain(b *broker.Broker, n, consumers, max int, seen func([]broker.Delivery)
 				if done {
 					return
 				}
-				got, err := b.Receive(ctx, broker.ReceiveRequest{Topic: topic, Group: "g", Max: max, Wait: 200 * time.Millisecond})
+				got, err := b.Receive(ctx, broker.ReceiveRequest{Topic: topic, Group: "g", Max: most, Wait: 200 * time.Millisecond})
 				if err == nil && len(got) > 0 {
 					if seen != nil {
 						seen(got)

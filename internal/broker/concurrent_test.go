@@ -43,7 +43,7 @@ func TestConcurrentUse(t *testing.T) {
 	for w := range senders {
 		work.Go(func() { f.send(t, b, uint64(w), each, ids) })
 	}
-	side.Go(func() { f.steer(t, b, ctx, ids) })
+	side.Go(func() { f.steer(ctx, t, b, ids) })
 	side.Go(func() {
 		for ctx.Err() == nil {
 			if _, err := b.Pending(ctx, Filter{Topic: "t"}, "", 50); err != nil && !errors.Is(err, ErrTopicUnknown) {
@@ -89,7 +89,7 @@ func (f *fates) send(t *testing.T, b *Broker, seed uint64, n int, ids chan<- rec
 	}
 }
 
-func (f *fates) steer(t *testing.T, b *Broker, ctx context.Context, ids <-chan record.ID) {
+func (f *fates) steer(ctx context.Context, t *testing.T, b *Broker, ids <-chan record.ID) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	for {
 		var id record.ID

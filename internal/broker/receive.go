@@ -115,7 +115,7 @@ func (b *Broker) lease(t *engine.Topic, g *group.Group, r *ReceiveRequest) (got 
 		l := b.leasesOf(g.Number, q)
 		var grants []group.Grant
 		err := b.e.Progress(g, q, func(p *group.Progress, next record.Offset) {
-			grants = l.Grant(nil, p, next, r.Max-len(got), now, until)
+			grants = l.Grant(p, next, r.Max-len(got), group.Term{Now: now, Until: until})
 		})
 		if err != nil {
 			return got, again, err

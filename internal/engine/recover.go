@@ -81,7 +81,7 @@ func (e *Engine) replay(ctx context.Context, from log.Start) error {
 		}
 		e.found.Replayed++
 		if a.due() {
-			return e.cutInPlace(a)
+			return e.cutInPlace(a) //nolint:contextcheck // a cut is finished, not left half way
 		}
 		return nil
 	})

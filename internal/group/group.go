@@ -196,7 +196,7 @@ func (s *Set) Freeze() *Frozen {
 	for _, at := range f.places {
 		p := s.groups[at.group].queues[at.queue]
 		p.dirty = false
-		f.Progress = append(f.Progress, State{at.key(), p.append(nil)})
+		f.Progress = append(f.Progress, State{at.key(), p.encode()})
 	}
 	slices.SortFunc(f.made, func(a, b *Group) int { return cmp.Compare(a.Number, b.Number) })
 	f.made = slices.Compact(f.made)
@@ -219,8 +219,8 @@ func (p place) key() []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(p.group)), uint32(p.queue))
 }
 
-func (p *Progress) append(dst []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(p.Base))
+func (p *Progress) encode() []byte {
+	dst := binary.AppendUvarint(nil, uint64(p.Base))
 	dst = binary.AppendUvarint(dst, uint64(p.Pulled))
 	return record.AppendAck(dst, &record.Ack{Ranges: p.Acked})
 }
@@ -286,6 +286,6 @@ func (g *Group) Hash(fn func([]byte)) {
 	slices.Sort(queues)
 	for _, q := range queues {
 		fn(place{g.Number, q}.key())
-		fn(g.queues[q].append(nil))
+		fn(g.queues[q].encode())
 	}
 }

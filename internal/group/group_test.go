@@ -59,7 +59,7 @@ func TestLeasesAgainstModel(t *testing.T) {
 			switch rng.IntN(3) {
 			case 0:
 				until := now + int64(10+rng.IntN(50))
-				for _, g := range l.Grant(nil, p, next, 1+rng.IntN(5), now, until) {
+				for _, g := range l.Grant(p, next, 1+rng.IntN(5), Term{now, until}) {
 					if h, leased := out[g.Offset]; done[g.Offset] || (leased && h.until > now) || g.Offset >= next {
 						t.Fatalf("seed %d at %d: %v granted (held %+v, done %v)", seed, now, g, h, done[g.Offset])
 					}
@@ -86,7 +86,7 @@ func TestLeasesAgainstModel(t *testing.T) {
 		}
 		// What is neither finished nor held comes in the end, each once.
 		var got []record.Offset
-		for _, g := range l.Grant(nil, p, next, MaxInflight, now+1000, now+2000) {
+		for _, g := range l.Grant(p, next, MaxInflight, Term{now + 1000, now + 2000}) {
 			got = append(got, g.Offset)
 		}
 		slices.Sort(got)
@@ -98,7 +98,7 @@ func TestLeasesAgainstModel(t *testing.T) {
 
 func TestLeasesAreBounded(t *testing.T) {
 	l, p := &Leases{}, &Progress{}
-	if got := len(l.Grant(nil, p, 1<<40, 1<<30, 0, 10)); got != MaxInflight {
+	if got := len(l.Grant(p, 1<<40, 1<<30, Term{0, 10})); got != MaxInflight {
 		t.Errorf("%d leases, limit %d", got, MaxInflight)
 	}
 	if l.Room(p) {
@@ -108,7 +108,7 @@ func TestLeasesAreBounded(t *testing.T) {
 
 func FuzzRestoreProgress(f *testing.F) {
 	p := &Progress{Base: 7, Pulled: 9, Acked: []record.OffsetRange{{From: 10, To: 12}, {From: 20, To: 21}}}
-	f.Add(place{0, 3}.key(), p.append(nil))
+	f.Add(place{0, 3}.key(), p.encode())
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		s := NewSet()
 		s.Make(record.Group{Name: "g"})
@@ -118,7 +118,7 @@ func FuzzRestoreProgress(f *testing.F) {
 		for q, p := range s.Get(0).queues {
 			again := NewSet()
 			again.Make(record.Group{Name: "g"})
-			if err := again.RestoreProgress(place{0, q}.key(), p.append(nil)); err != nil {
+			if err := again.RestoreProgress(place{0, q}.key(), p.encode()); err != nil {
 				t.Errorf("%+v does not survive: %v", p, err)
 			}
 		}

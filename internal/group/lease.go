@@ -46,17 +46,19 @@ func (l *Leases) advance(p *Progress) {
 	}
 }
 
-// Grant leases up to limit offsets until an instant: first those whose lease
-// ended, oldest first, then new ones below next (the queue's next offset).
-func (l *Leases) Grant(dst []Grant, p *Progress, next record.Offset, limit int, now, until int64) []Grant {
+// A Term is how long leases run: from now until an instant.
+type Term struct{ Now, Until int64 }
+
+// Grant leases up to limit offsets for a term: first those whose lease ended,
+// oldest first, then new ones below next (the queue's next offset).
+func (l *Leases) Grant(p *Progress, next record.Offset, limit int, term Term) (dst []Grant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advance(p)
-	want := len(dst) + limit
-	if now >= l.earliest {
-		dst = l.again(dst, want, now, until)
+	if term.Now >= l.earliest {
+		dst = l.again(limit, term)
 	}
-	for len(dst) < want && len(l.slots) < MaxInflight {
+	for len(dst) < limit && len(l.slots) < MaxInflight {
 		o := l.base + record.Offset(len(l.slots))
 		if o >= next {
 			break
@@ -65,23 +67,23 @@ func (l *Leases) Grant(dst []Grant, p *Progress, next record.Offset, limit int, 
 			l.slots = append(l.slots, slot{})
 			continue
 		}
-		l.slots = append(l.slots, slot{until: until, attempts: 1, held: true})
-		l.earliest = min(l.earliest, until)
+		l.slots = append(l.slots, slot{until: term.Until, attempts: 1, held: true})
+		l.earliest = min(l.earliest, term.Until)
 		dst = append(dst, Grant{o, 1})
 	}
 	return dst
 }
 
 // again leases what came back.
-func (l *Leases) again(dst []Grant, want int, now, until int64) []Grant {
+func (l *Leases) again(limit int, term Term) (dst []Grant) {
 	earliest := int64(never)
 	for i := range l.slots {
 		s := &l.slots[i]
 		if s.until == 0 {
 			continue
 		}
-		if s.until <= now && len(dst) < want {
-			s.until, s.held = until, true
+		if s.until <= term.Now && len(dst) < limit {
+			s.until, s.held = term.Until, true
 			s.attempts++
 			dst = append(dst, Grant{l.base + record.Offset(i), s.attempts})
 		}

@@ -26,7 +26,7 @@ type Frozen struct {
 // last batch's.
 func (t *Timeline) Freeze(stamp int64) *Frozen {
 	t.rebases = slices.DeleteFunc(t.rebases, func(r rebase) bool { return r.floor.Compare(t.popped) <= 0 })
-	f := &Frozen{gen: t.live, popped: t.popped, floor: t.floor, outcomes: t.outcomes.live, state: t.appendState(nil)}
+	f := &Frozen{gen: t.live, popped: t.popped, floor: t.floor, outcomes: t.outcomes.live, state: t.encodeState()}
 	t.frozen, t.floors = t.live, record.Key{}
 	t.live = newGeneration(max(stamp, t.popped.Due))
 	t.frozen.newer = t.live
@@ -228,8 +228,8 @@ func (m *merge) next() *record.Ref {
 // stateVersion is the version of the timeline's small state in a cut.
 const stateVersion = 1
 
-func (t *Timeline) appendState(dst []byte) []byte {
-	dst = append(dst, stateVersion)
+func (t *Timeline) encodeState() []byte {
+	dst := []byte{stateVersion}
 	dst = appendRefKey(dst, t.popped)
 	dst = appendRefKey(dst, t.floor)
 	dst = binary.AppendVarint(dst, t.waiting)
