@@ -164,8 +164,13 @@ func checkSlab[T any](t fataler, c *core[T], seen int) {
 	inUse := 0
 	c.slab.all(func(*node[T]) bool { inUse++; return true })
 	free := 0
-	for i := c.slab.freed; i != none; i = c.slab.at(i).next {
-		free++
+	for k := c.slab.usable; k != noChunk; k = c.slab.frees[k].next {
+		for i := c.slab.frees[k].head; i != none; i = c.slab.at(i).next {
+			if i>>chunkBits != k {
+				t.Fatalf("node %d is free in chunk %d", i, k)
+			}
+			free++
+		}
 	}
 	if total := int(c.slab.unused - first); seen != c.count || inUse != c.count || free+inUse != total {
 		t.Fatalf("%d tasks: %d in lists, %d in use, %d free, %d nodes", c.count, seen, inUse, free, total)

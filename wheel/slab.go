@@ -29,16 +29,35 @@ const (
 	chunkMask = chunkLen - 1
 )
 
-// A slab holds the nodes of one wheel and hands them out again.
+// A slab holds the nodes of one wheel and hands them out again. Each chunk has
+// its own free list, and one chunk's free nodes are used up before the next
+// one's, so that tasks which are added one after the other stay neighbours in
+// memory however long the wheel has been in use. A single list would hand out
+// nodes in the order in which they were freed, which soon is no order at all.
 type slab[T any] struct {
 	chunks []*[chunkLen]node[T]
-	unused int32 // the lowest index that was never in use
-	freed  int32 // head of the free list, last freed first: that node is in the cache
+	frees  []freeList // by chunk
+	usable int32      // the first chunk that has free nodes, or noChunk
+	unused int32      // the lowest index that was never in use
 }
 
+// A freeList is that of one chunk.
+type freeList struct {
+	head int32 // linked by next
+	next int32 // the next chunk that has free nodes, or noChunk; only if head is not none
+}
+
+const noChunk int32 = -1
+
 func (s *slab[T]) init() {
-	s.chunks = append(s.chunks, new([chunkLen]node[T]))
+	s.grow()
+	s.usable = noChunk
 	s.unused = first
+}
+
+func (s *slab[T]) grow() {
+	s.chunks = append(s.chunks, new([chunkLen]node[T]))
+	s.frees = append(s.frees, freeList{})
 }
 
 func (s *slab[T]) at(i int32) *node[T] {
@@ -47,12 +66,20 @@ func (s *slab[T]) at(i int32) *node[T] {
 
 // alloc returns a node in use, which is in no list.
 func (s *slab[T]) alloc(due int64, v T) (int32, *node[T]) {
-	i := s.freed
-	if i == none {
+	var i int32
+	var n *node[T]
+	if c := s.usable; c != noChunk {
+		f := &s.frees[c]
+		i = f.head
+		n = s.at(i)
+		f.head = n.next
+		if f.head == none {
+			s.usable = f.next
+		}
+	} else {
 		i = s.extend()
+		n = s.at(i)
 	}
-	n := s.at(i)
-	s.freed = n.next
 	n.due, n.v = due, v
 	n.prev, n.next = none, none
 	n.gen++
@@ -66,7 +93,7 @@ func (s *slab[T]) extend() int32 {
 		panic("wheel: more than 2^31 tasks")
 	}
 	if int(i)>>chunkBits == len(s.chunks) {
-		s.chunks = append(s.chunks, new([chunkLen]node[T]))
+		s.grow()
 	}
 	s.unused++
 	return i
@@ -79,29 +106,38 @@ func (s *slab[T]) free(i int32, n *node[T]) {
 	var zero T
 	n.v = zero // let go of what it points to
 	n.gen++
+	s.chain(i, n)
+}
+
+// chain puts a node that is not in use on its chunk's free list, unless its
+// generations are used up.
+func (s *slab[T]) chain(i int32, n *node[T]) {
 	if n.gen == 0 {
 		return
 	}
-	n.next = s.freed
-	s.freed = i
+	c := i >> chunkBits
+	f := &s.frees[c]
+	if f.head == none {
+		f.next = s.usable
+		s.usable = c
+	}
+	n.next = f.head
+	f.head = i
 }
 
 // reset frees all nodes and keeps the memory. Nodes are handed out in the
 // order of their addresses again.
 func (s *slab[T]) reset() {
 	var zero T
-	s.freed = none
+	clear(s.frees)
+	s.usable = noChunk
 	for i := s.unused - 1; i >= first; i-- {
 		n := s.at(i)
 		if n.gen&1 == 1 {
 			n.gen++
 			n.v = zero
 		}
-		if n.gen == 0 {
-			continue
-		}
-		n.next = s.freed
-		s.freed = i
+		s.chain(i, n)
 	}
 }
 
@@ -133,5 +169,7 @@ func (s *slab[T]) all(yield func(n *node[T]) bool) {
 }
 
 func (s *slab[T]) bytes() int {
-	return len(s.chunks)*int(unsafe.Sizeof([chunkLen]node[T]{})) + cap(s.chunks)*int(unsafe.Sizeof(s.chunks[0]))
+	return len(s.chunks)*int(unsafe.Sizeof([chunkLen]node[T]{})) +
+		cap(s.chunks)*int(unsafe.Sizeof(s.chunks[0])) +
+		cap(s.frees)*int(unsafe.Sizeof(freeList{}))
 }

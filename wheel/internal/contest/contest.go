@@ -100,7 +100,9 @@ func benchmarkCancel[H any](b *testing.B, n int, t Timers[H]) {
 }
 
 // replace adds n tasks, and then cancels and adds b.N of them, taken at random
-// from all, in batches that it hands to step. The timer is stopped.
+// from all, in batches that it hands to step. The timer is stopped. What a batch
+// needs is gathered before, so that the load's own memory is not what is
+// measured.
 func replace[H any](b *testing.B, n int, t Timers[H], step func(cancel, add func())) {
 	b.StopTimer()
 	handles := make([]H, n)
@@ -109,19 +111,27 @@ func replace[H any](b *testing.B, n int, t Timers[H], step func(cancel, add func
 		handles[i] = t.Add(due)
 	}
 	order := rand.New(rand.NewPCG(2, uint64(n))).Perm(n)
+	var batchHandles [batch]H
+	var batchDues [batch]int64
 	b.ResetTimer()
 	for done := 0; done < b.N; done += batch {
 		from := done % n // batch divides every n
 		some := order[from : from+min(batch, b.N-done)]
+		for k, i := range some {
+			batchHandles[k], batchDues[k] = handles[i], dues[i]
+		}
 		step(func() {
-			for _, i := range some {
-				t.Cancel(handles[i])
+			for k := range some {
+				t.Cancel(batchHandles[k])
 			}
 		}, func() {
-			for _, i := range some {
-				handles[i] = t.Add(dues[i])
+			for k := range some {
+				batchHandles[k] = t.Add(batchDues[k])
 			}
 		})
+		for k, i := range some {
+			handles[i] = batchHandles[k]
+		}
 	}
 }
 
