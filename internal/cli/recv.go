@@ -116,6 +116,9 @@ func (r *receiver) receive(ctx context.Context, c *client.Client, patience time.
 	last := r.a.Clock.Now().Mono // when the last message came
 	for r.max == 0 || r.out.n < r.max {
 		ask := wire.Receive{Group: r.group, Max: pageSize, Wait: wire.Duration(pollFor)}
+		if !r.met && r.a.watched() {
+			ask.Wait = 0 // is there a server? What is gone later is waited for
+		}
 		if r.max > 0 {
 			ask.Max = min(ask.Max, r.max-r.out.n)
 		}

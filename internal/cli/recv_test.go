@@ -59,6 +59,28 @@ func TestComesBack(t *testing.T) {
 	}
 }
 
+// TestComesBackToTheFirst starts the server anew while somebody watches a
+// receiver that has got nothing yet.
+func TestComesBackToTheFirst(t *testing.T) {
+	data := t.TempDir()
+	r := start(t, nil, "--data", data)
+	r.must("send", "orders", "waits", "--after", "1h")
+	p, out, errs := process("recv", "orders", "--max", "1", "--server", r.url)
+	a := newApp(p)
+	a.outWidth, a.errWidth, a.noColor = 80, 80, true
+	code := make(chan int, 1)
+	go func() { code <- a.report(a.run(t.Context())) }()
+	errs.await(t, `next due in`)
+	r.end()
+	errs.await(t, "the server is gone")
+	r = start(t, nil, "--data", data, "--http", strings.TrimPrefix(r.url, "http://"))
+	r.must("send", "orders", "comes")
+	out.await(t, `"comes"`)
+	if got := <-code; got != 0 {
+		t.Errorf("exit %d, want 0", got)
+	}
+}
+
 // TestInterrupt breaks a receiver off.
 func TestInterrupt(t *testing.T) {
 	r := start(t, nil, "--data", t.TempDir())
