@@ -263,6 +263,8 @@ func (a *applier) finish() {
 	}
 	if m := a.e.m; a.e.Err() == nil && m.last != a.position {
 		a.begin()
+	}
+	if a.cutting { // not so if the log could not be read
 		a.built(<-a.e.builds)
 	}
 	for _, answer := range a.asked {

@@ -221,7 +221,7 @@ func (p *proposer) fill() {
 		p.calls, p.spare = p.e.pending.take(p.spare[:0]), p.calls
 		p.spare = p.spare[:0]
 	}
-	due := p.e.nextDue.Load()
+	due := p.due()
 	if len(p.calls) == 0 && (due == math.MaxInt64 || p.e.ticking.Load()) && !p.rebase {
 		return
 	}
@@ -229,6 +229,15 @@ func (p *proposer) fill() {
 	force := p.encode(now)
 	p.tick(now, due, force)
 	p.flight.limit()
+}
+
+// due is the first due that waits. A failed engine moves nothing any more: what
+// is due stays so, and ticks for it would follow each other without end.
+func (p *proposer) due() int64 {
+	if p.e.Err() != nil {
+		return math.MaxInt64
+	}
+	return p.e.nextDue.Load()
 }
 
 // encode moves calls into the flight until it is full, and says whether a
@@ -384,7 +393,7 @@ func (p *proposer) gap(now belief) time.Duration {
 
 // arm sets the timer for the next due.
 func (p *proposer) arm() {
-	due := p.e.nextDue.Load()
+	due := p.due()
 	now := p.e.believed.Load()
 	if due == math.MaxInt64 || p.e.ticking.Load() || now.suspect {
 		if p.armed != 0 {

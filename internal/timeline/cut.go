@@ -148,6 +148,7 @@ func (t *Timeline) Abandon(f *Frozen) {
 	for k := range newer.dead {
 		g.kill(k)
 	}
+	newer.newer = g // for views that hold what it had
 	t.frozen, t.live, t.floors = nil, g, record.Key{}
 	g.refile(t, newer.now)
 	for _, r := range kept {

@@ -74,7 +74,9 @@ type rebase struct {
 
 // New makes an empty timeline whose wheel begins at stamp (Unix ms).
 func New(src Source, stamp int64) *Timeline {
-	return &Timeline{src: src, live: newGeneration(stamp), outcomes: newOutcomes(src), peeked: math.MaxInt64}
+	t := &Timeline{src: src, live: newGeneration(stamp), outcomes: newOutcomes(src), peeked: math.MaxInt64}
+	t.stored.owner = t.live
+	return t
 }
 
 // Waiting is the number of references alive.

@@ -14,6 +14,7 @@ import (
 type View struct {
 	lanes []viewLane
 	it    *index.Iter
+	owner *generation // the oldest whose marks hold for what it reads in the index
 }
 
 type viewLane struct {
@@ -30,7 +31,7 @@ func (t *Timeline) Take() (*View, error) {
 	if err != nil {
 		return nil, fmt.Errorf("view of what waits: %w", err)
 	}
-	v := &View{it: it}
+	v := &View{it: it, owner: t.stored.owner}
 	for _, g := range []*generation{t.frozen, t.live} {
 		if g == nil {
 			continue
@@ -57,7 +58,8 @@ func (v *View) Close() error { return v.it.Close() }
 type Candidate struct {
 	record.Ref
 
-	gen *generation // where it was found; nil in the index
+	gen    *generation // whose marks, and those of newer ones, hold for it
+	stored bool        // found in the index
 }
 
 // Page collects the first limit candidates with keys above after and dues
@@ -81,7 +83,7 @@ func (v *View) Page(after record.Key, before int64, limit int, keep func(*record
 			break
 		}
 		if keep(&r) {
-			page = append(page, Candidate{Ref: r})
+			page = append(page, Candidate{Ref: r, gen: v.owner, stored: true})
 			n++
 		}
 	}
@@ -118,15 +120,11 @@ func (t *Timeline) Confirm(page []Candidate) ([]record.Ref, error) {
 	out := make([]record.Ref, 0, len(page))
 	for i := range page {
 		c := &page[i]
-		gen := c.gen
-		if gen == nil {
-			gen = t.stored.owner
-		}
 		k := c.Key()
-		if k.Compare(t.floor) <= 0 && c.gen == nil {
+		if k.Compare(t.floor) <= 0 && c.stored {
 			continue
 		}
-		if !gen.alive(t, k) || (len(out) > 0 && out[len(out)-1].Key() == k) {
+		if !c.gen.alive(t, k) || (len(out) > 0 && out[len(out)-1].Key() == k) {
 			continue
 		}
 		added, err := t.addedAt(c.Ref)

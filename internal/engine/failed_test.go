@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/duemq/duemq/internal/clock"
+	"github.com/duemq/duemq/internal/fs"
+)
+
+// segmentOps are the operations of a kind on the log's files.
+func segmentOps(kind fs.Kind) func(fs.Op) bool {
+	return func(op fs.Op) bool { return op.Kind == kind && strings.HasSuffix(op.Path, ".seg") }
+}
+
+// TestFailedEngineIsQuiet has the sync of a tick fail. What was due stays due,
+// and no tick follows the one that failed.
+func TestFailedEngineIsQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(testStart))
+		disk := fs.NewFaulty(fs.NewMem())
+		e := open(t, options(disk, clock.Real()))
+		send(t, e, topic(t, e, "t", 1), "due", Delay{Kind: DelayAfter, Value: 100})
+		disk.Inject(fs.Fault{At: 1, Forever: true, Match: segmentOps(fs.OpSync)})
+		<-e.Failed()
+		before := e.Stats()
+		time.Sleep(time.Minute)
+		after := e.Stats()
+		if after.Ticks != before.Ticks || after.Wakeups > before.Wakeups+1 {
+			t.Errorf("in a minute after the failure: %d ticks, %d wake-ups",
+				after.Ticks-before.Ticks, after.Wakeups-before.Wakeups)
+		}
+		if err := e.Close(); !errors.Is(err, ErrFailed) {
+			t.Errorf("Close: %v", err)
+		}
+	})
+}
+
+// TestCloseWhenTheLogCannotBeRead: the last cut reads where the log ends. If that
+// fails there is no cut, and Close says so instead of waiting for it.
+func TestCloseWhenTheLogCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(testStart))
+		disk := fs.NewFaulty(fs.NewMem())
+		e := open(t, options(disk, clock.Real()))
+		send(t, e, topic(t, e, "t", 1), "waits", Delay{Kind: DelayAfter, Value: 100_000})
+		disk.Inject(fs.Fault{At: 1, Forever: true, Match: segmentOps(fs.OpRead)})
+		if err := e.Close(); !errors.Is(err, ErrFailed) {
+			t.Errorf("Close: %v", err)
+		}
+		if disk.Fired() == 0 {
+			t.Error("nothing was read")
+		}
+	})
+}
