@@ -185,16 +185,18 @@ func (c *cluster) settle() uint64 {
 	return index
 }
 
-// crashAt cuts a node's power before its n-th change of the disk from now and
-// waits for that. The load must go on meanwhile.
-func (c *cluster) crashAt(n *node, op, percent int, seed uint64) *disk {
+// crashAt cuts a node's power before its n-th change of the disk from now, under
+// load, and gives the disk that is left.
+func (c *cluster) crashAt(n *node, l *load, op, percent int, seed uint64) *disk {
 	c.t.Helper()
-	return c.crashed(n, n.disk.cutAt(op, percent, seed))
+	return c.crashed(n, l, n.disk.cutAt(op, percent, seed))
 }
 
-// crashed waits for a power cut and gives the disk that is left.
-func (c *cluster) crashed(n *node, cut <-chan struct{}) *disk {
+// crashed waits for a power cut, with as much load as it takes.
+func (c *cluster) crashed(n *node, l *load, cut <-chan struct{}) *disk {
 	c.t.Helper()
+	l.free(true)
+	defer l.free(false)
 	select {
 	case <-cut:
 	case <-time.After(patience):

@@ -29,7 +29,6 @@ func TestFailedStoreStopsNode(t *testing.T) {
 			t.Run(name+map[bool]string{true: "/leader", false: "/follower"}[leader], func(t *testing.T) {
 				c := newCluster(t, inMemory)
 				l := c.load(7)
-				l.allow(200)
 				n := c.leader()
 				if !leader {
 					n = c.follower()
@@ -41,7 +40,9 @@ func TestFailedStoreStopsNode(t *testing.T) {
 					}
 				})
 				n.disk.Inject(fault)
+				l.free(true)
 				c.bell.await(t, "the node stops", func() bool { return n.raft.State() == raft.Shutdown })
+				l.free(false)
 				l.more(t, 20)
 				if got := after.Load(); got != 1 {
 					t.Errorf("%d operations on the log from the failed one on, want no more than that", got)

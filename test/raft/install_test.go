@@ -34,9 +34,8 @@ func TestSnapshotHides(t *testing.T) {
 			t.Errorf("%s: the log begins with entry %d", n.id, first)
 		}
 	}
-	l.allow(200)
 	n := c.leader()
-	n = c.revive(n, c.crashAt(n, 20, 50, 3))
+	n = c.revive(n, c.crashAt(n, l, 20, 50, 3))
 	if s, _ := n.machine.at(); s.Index < n.shots.index() || n.shots.index() == 0 {
 		t.Errorf("%s begins with the state of entry %d, its snapshot is of %d", n.id, s.Index, n.shots.index())
 	}
@@ -78,7 +77,7 @@ func TestNewNodeBySnapshot(t *testing.T) {
 	if n.machine.restores() != 1 {
 		t.Errorf("%d snapshots taken over, want 1", n.machine.restores())
 	}
-	c.revive(n, c.crashAt(n, 9, 50, 4))
+	c.revive(n, c.crashAt(n, l, 9, 50, 4))
 	l.more(t, 20)
 	l.end()
 	all := c.check(c.settle(), l)
@@ -171,8 +170,7 @@ func TestLaggingNode(t *testing.T) {
 				t.Error("no snapshot was taken over")
 			}
 			// The next life finds the folder that the snapshot named.
-			l.allow(100)
-			c.revive(n, c.crashAt(n, 4, 50, 5))
+			c.revive(n, c.crashAt(n, l, 4, 50, 5))
 			l.more(t, 20)
 			l.end()
 			h := c.check(c.settle(), l)[n.id]

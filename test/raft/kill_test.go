@@ -27,8 +27,7 @@ func killLeaders(c *cluster, l *load, rounds int) {
 	rng := rand.New(rand.NewPCG(uint64(rounds), 2))
 	for range rounds {
 		n := c.leader()
-		l.allow(200)
-		d := c.crashAt(n, 5+rng.IntN(60), rng.IntN(101), rng.Uint64())
+		d := c.crashAt(n, l, 5+rng.IntN(60), rng.IntN(101), rng.Uint64())
 		l.more(c.t, 10)
 		c.revive(n, d)
 		l.more(c.t, 10)

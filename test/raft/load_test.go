@@ -36,6 +36,7 @@ type load struct {
 	proposed map[string]bool
 	acked    map[string]uint64 // marker to index
 	credit   int
+	endless  bool // no credit is needed
 	stamp    int64
 }
 
@@ -90,10 +91,21 @@ func (l *load) allow(n int) {
 	l.bell.ring()
 }
 
+// free lets any number of messages be proposed, or no longer.
+func (l *load) free(endless bool) {
+	l.mu.Lock()
+	l.endless = endless
+	l.mu.Unlock()
+	l.bell.ring()
+}
+
 // spend takes the credit for one message.
 func (l *load) spend() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.endless {
+		return true
+	}
 	if l.credit <= 0 {
 		return false
 	}
@@ -143,7 +155,7 @@ func (l *load) collect() {
 		l.mu.Lock()
 		if err == nil {
 			l.acked[p.marker] = p.future.Index()
-		} else {
+		} else if !l.endless {
 			l.credit++
 		}
 		l.mu.Unlock()

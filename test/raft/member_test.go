@@ -73,7 +73,7 @@ func TestMembers(t *testing.T) {
 	l.more(t, 20)
 
 	n := c.leader()
-	c.revive(n, c.crashAt(n, 7, 30, 9))
+	c.revive(n, c.crashAt(n, l, 7, 30, 9))
 	l.more(t, 20)
 	l.end()
 	index := c.settle()

@@ -63,19 +63,19 @@ func (b *bell) await(t *testing.T, what string, happened func() bool) {
 
 // A node is one life of one member: from a start to a stop or a crash.
 type node struct {
-	id   raft.ServerID
-	disk *disk
-	// recovered is the last entry that the log held when this life began.
-	recovered       uint64
-	stable          *stable
-	shots           *snapshots
-	store           *store
-	machine         *machine
-	raft            *raft.Raft
-	trans           transport
-	done            sync.WaitGroup
-	end             chan struct{}
-	halted, stopped bool
+	id        raft.ServerID
+	disk      *disk
+	recovered uint64 // last entry of the log when this life began
+	stable    *stable
+	shots     *snapshots
+	store     *store
+	machine   *machine
+	raft      *raft.Raft
+	trans     transport
+	done      sync.WaitGroup
+	finish    func() error  // ends raft, once
+	end       chan struct{} // closed when raft has ended
+	stopped   bool
 }
 
 func (n *node) address() raft.ServerAddress { return raft.ServerAddress(n.id) }
@@ -168,27 +168,31 @@ func (n *node) run(t *testing.T, net *network, b *bell, members []raft.Server) e
 	if n.raft, err = raft.NewRaft(conf, n.machine, n.store, n.stable, n.shots, n.trans); err != nil {
 		return errors.Join(err, n.trans.Close())
 	}
+	n.finish = sync.OnceValue(func() error {
+		defer close(n.end)
+		return errors.Join(n.trans.Close(), n.raft.Shutdown().Error())
+	})
 	n.watch(b)
 	return nil
 }
 
-// watch rings the bell when raft's state changes, and stops raft when the store
-// is poisoned.
+// watch rings the bell when raft's state changes, and ends raft when the store is
+// poisoned.
 func (n *node) watch(b *bell) {
 	seen := make(chan raft.Observation, 1)
 	n.raft.RegisterObserver(raft.NewObserver(seen, false, nil))
 	n.done.Go(func() {
-		failed := n.store.failed
+		defer b.ring()
 		for {
 			select {
 			case <-seen:
-			case <-failed:
-				failed = nil
-				n.raft.Shutdown()
+				b.ring()
+			case <-n.store.failed:
+				_ = n.finish() // halt has the error
+				return
 			case <-n.end:
 				return
 			}
-			b.ring()
 		}
 	})
 }
@@ -227,12 +231,10 @@ func (n *node) answer(f raft.Future) error {
 
 // halt ends raft and leaves the log open.
 func (n *node) halt() error {
-	if n.raft == nil || n.halted {
+	if n.raft == nil {
 		return nil
 	}
-	n.halted = true
-	err := errors.Join(n.trans.Close(), n.raft.Shutdown().Error())
-	close(n.end)
+	err := n.finish()
 	n.done.Wait()
 	return err
 }

@@ -3,12 +3,14 @@ package raft
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
 
-// strand isolates the leader and lets it append messages that it cannot
-// replicate. It gives the old leader and the markers of the messages.
+// strand isolates the leader, lets it append messages that it cannot replicate,
+// and waits until the others have agreed on something else. It gives the old
+// leader and the markers of the messages.
 func (c *cluster) strand(l *load, size int) (old *node, lost []string) {
 	c.t.Helper()
 	for {
@@ -29,6 +31,7 @@ func (c *cluster) strand(l *load, size int) (old *node, lost []string) {
 			return stored() || old.raft.State() != raft.Leader
 		})
 		if stored() {
+			c.leader()
 			return old, lost
 		}
 		c.heal(old) // it noticed too soon, and what it stored may yet be agreed on
@@ -96,9 +99,13 @@ func TestTruncationCrashes(t *testing.T) {
 			default: // it began before
 			}
 		})
-		l.allow(60)
 		c.heal(old)
-		c.revive(old, c.crashed(old, <-crash))
+		select {
+		case cut := <-crash:
+			c.revive(old, c.crashed(old, l, cut))
+		case <-time.After(patience):
+			t.Fatalf("%s cuts nothing off", old.id)
+		}
 		c.settle()
 	}
 	l.end()
