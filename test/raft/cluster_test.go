@@ -34,13 +34,19 @@ func voters(ids ...raft.ServerID) []raft.Server {
 	return list
 }
 
-// newCluster starts n1, n2 and n3, each on a new disk.
-func newCluster(t *testing.T, newDisk func() *disk) *cluster {
-	t.Helper()
+// emptyCluster has no nodes yet.
+func emptyCluster(t *testing.T) *cluster {
 	c := &cluster{
 		t: t, bell: newBell(), net: newNetwork(), nodes: map[raft.ServerID]*node{}, apart: map[raft.ServerID]bool{}, stamp: 1000,
 	}
 	t.Cleanup(c.stop)
+	return c
+}
+
+// newCluster starts n1, n2 and n3, each on a new disk.
+func newCluster(t *testing.T, newDisk func() *disk) *cluster {
+	t.Helper()
+	c := emptyCluster(t)
 	members := voters("n1", "n2", "n3")
 	for _, m := range members {
 		c.start(newDisk(), m.ID, members)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/duemq/duemq/internal/record"
 )
 
 // change asks whoever leads for a change of members until it is agreed on. The
@@ -90,6 +92,66 @@ func TestMembers(t *testing.T) {
 		h.allKinds(t)
 		if h.first != 1 || h.kinds[3] < 6 { // the first one, two members added and promoted, one removed
 			t.Errorf("%s: log begins with entry %d and holds %d configurations", id, h.first, h.kinds[3])
+		}
+	}
+}
+
+// alone writes messages into a node's log as a broker without a group does, in
+// term 1 and without raft, and then leaves what raft needs to start on it: a
+// snapshot of it all, with the node as only member, and the term.
+func alone(d *disk, id raft.ServerID, l *load, messages uint64) error {
+	n, err := openNode(d, id, l.bell)
+	if err != nil {
+		return err
+	}
+	s := n.store.current()
+	for i := uint64(1); i <= messages; i++ {
+		marker, entry := l.message(0)
+		entry.Index, entry.Term = i, 1
+		b, err := toBatch(&entry)
+		if err == nil {
+			err = s.Append([]*record.Batch{b}, make([]uint64, 1))
+		}
+		if err != nil {
+			return err
+		}
+		l.acked[marker] = i
+	}
+	if err := s.Sync(); err != nil {
+		return err
+	}
+	m := manifest{Folder: firstFolder, Meta: raft.SnapshotMeta{
+		Version: 1, ID: "alone", Index: messages, Term: 1,
+		Configuration: raft.Configuration{Servers: voters(id)}, ConfigurationIndex: messages,
+	}}
+	if err := m.State.fold(s, messages); err != nil {
+		return err
+	}
+	return errors.Join(n.shots.publish(&m), n.stable.SetUint64([]byte("CurrentTerm"), 1), n.stop())
+}
+
+// TestOneBecomesThree starts raft on the log of a broker that was alone and adds
+// two members. Nothing is written anew: each entry stays where it is, and the new
+// ones get it from there.
+func TestOneBecomesThree(t *testing.T) {
+	t.Parallel()
+	c := emptyCluster(t)
+	l := c.load(12)
+	d := inMemory()
+	if err := alone(d, "n1", l, 150); err != nil {
+		t.Fatal(err)
+	}
+	c.start(d, "n1", nil)
+	l.more(t, 20)
+	c.join(inMemory(), "n2")
+	c.join(inMemory(), "n3")
+	n := c.leader()
+	c.revive(n, c.crashAt(n, l, 9, 50, 6))
+	l.more(t, 20)
+	l.end()
+	for id, h := range c.check(c.settle(), l) {
+		if h.first != 1 {
+			t.Errorf("%s: the log begins with entry %d", id, h.first)
 		}
 	}
 }
