@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -180,15 +181,7 @@ func (l *lane) ref() *record.Ref {
 
 func newMerge(g *generation, above record.Key) *merge {
 	m := &merge{}
-	order := make([]uint32, 0, g.slab.n)
-	for i := range g.slab.n {
-		if g.slab.at(i).Key().Compare(above) > 0 {
-			order = append(order, uint32(i))
-		}
-	}
-	slices.SortFunc(order, func(a, b uint32) int {
-		return g.slab.at(int(a)).Key().Compare(g.slab.at(int(b)).Key())
-	})
+	order := g.sorted(above)
 	m.add(lane{slab: &g.slab, order: order, end: len(order)})
 	for i := range g.levels {
 		l := lane{slab: &g.levels[i].slab, end: g.levels[i].n}
@@ -198,6 +191,33 @@ func newMerge(g *generation, above record.Key) *merge {
 		m.add(l)
 	}
 	return m
+}
+
+// sorted is the numbers of the any-time references above a key, in key order.
+// The dues are brought together first: comparing them in place would miss the
+// cache twice a comparison.
+func (g *generation) sorted(above record.Key) []uint32 {
+	type item struct {
+		due int64
+		ref uint32
+	}
+	items := make([]item, 0, g.slab.n)
+	for i := range g.slab.n {
+		if r := g.slab.at(i); r.Key().Compare(above) > 0 {
+			items = append(items, item{r.Due, uint32(i)})
+		}
+	}
+	slices.SortFunc(items, func(a, b item) int {
+		if a.due != b.due {
+			return cmp.Compare(a.due, b.due)
+		}
+		return g.slab.at(int(a.ref)).Key().Compare(g.slab.at(int(b.ref)).Key())
+	})
+	order := make([]uint32, len(items))
+	for i := range items {
+		order[i] = items[i].ref
+	}
+	return order
 }
 
 func (m *merge) add(l lane) {
