@@ -82,7 +82,7 @@ func (a *app) pendingListCommand() *cobra.Command {
 		Args: a.args(0, 0),
 	}
 	s.flags(cmd)
-	cmd.Flags().IntVar(&limit, "limit", 50, "list so many; 0 is all")
+	cmd.Flags().IntVar(&limit, "limit", 50, "list so `MANY`; 0 is all")
 	r := a.serverFlag(cmd)
 	a.outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -35,7 +35,8 @@ func (a *app) sendCommand() *cobra.Command {
 		Use:   "send TOPIC [BODY|-]",
 		Short: "Send a message, to be delivered at once or at its moment",
 		Long: `Send a message, to be delivered at once, after a delay or at an instant. It is on the server's
-disk when the command returns. The first message makes the topic.
+disk when the command returns, unless the server runs with --sync interval. The first message
+makes the topic.
 
 A delay has a unit: 30s, 1h30m, 2d. A bare number is refused, since it could be seconds or a
 delay level; a level is given by its number (--level 3) or by its delay (--level 10s).`,
@@ -59,7 +60,7 @@ delay level; a level is given by its number (--level 3) or by its delay (--level
 	s.when.flags(f, "after", "at")
 	f.StringVar((*string)(&s.message.Level), "level", "", "delay `LEVEL`: its number or its delay")
 	f.StringVar(&s.message.Key, "key", "", "`KEY` that the message is about, such as an order's number")
-	f.StringVar(&s.message.Tag, "tag", "", "`TAG`, by which receivers choose")
+	f.StringVar(&s.message.Tag, "tag", "", "`TAG` of the message, its kind within the topic")
 	f.StringArrayVarP(&s.headers, "header", "H", nil, "user property `NAME=VALUE`; may be repeated")
 	f.StringVar(&s.queue, "queue", "", "`NUMBER` of the topic's queue; the queues in turn without it")
 	f.IntVar(&s.count, "count", 1, "send so `MANY` of the same")
