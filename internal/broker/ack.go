@@ -66,7 +66,7 @@ func coalesce(offsets map[leaseKey][]record.Offset) []record.Ack {
 }
 
 func lost(s string) error {
-	return fmt.Errorf("%w: %s: it ended and the message was given to another receiver", ErrLeaseLost, short(s))
+	return fmt.Errorf("%w: %s: it ended and the message was given back, or to another receiver", ErrLeaseLost, short(s))
 }
 
 // held reads a lease and finds its group.
