@@ -62,6 +62,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// TestLevelsOfOnesOwn is case G2: a level above the table is its last one.
 func TestLevelsOfOnesOwn(t *testing.T) {
 	q := duemqtest.New(t, duemq.WithLevels(time.Second, 2*time.Second, 3*time.Second))
 	for _, level := range []int{3, 4, 18, 1<<31 - 1} { // above the table is its last
