@@ -3,6 +3,8 @@ package duemq
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -39,6 +41,15 @@ func Open(ctx context.Context, dir string, opts ...Option) (*Queue, error) {
 	}
 	if err := s.check(dir); err != nil {
 		return nil, err
+	}
+	if s.memory == nil {
+		// Files are opened as long as the queue is, and the program may change its
+		// working directory.
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, fmt.Errorf("data folder: %w", err)
+		}
+		dir = abs
 	}
 	o := s.broker(dir)
 	b, err := broker.Open(ctx, o)

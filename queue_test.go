@@ -94,6 +94,45 @@ func TestOpenOnDisk(t *testing.T) {
 	}
 }
 
+// TestFolderByAnyName: one folder is one store, however it is named, and stays
+// it when the program goes to another folder of its own.
+func TestFolderByAnyName(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	q, err := duemq.Open(t.Context(), "data", duemq.WithSegmentBytes(8<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"data", "./data", filepath.Join(dir, "data")} {
+		if again, err := duemq.Open(t.Context(), name); !errors.Is(err, duemq.ErrInUse) {
+			t.Errorf("Open of %s, which is in use: %v, want %v", name, err, duemq.ErrInUse)
+			if err == nil {
+				_ = again.Close()
+			}
+		}
+	}
+	t.Chdir(t.TempDir())
+	body := make([]byte, 3<<20)
+	for range 4 { // into another segment
+		if _, err := q.Send(t.Context(), topic, body); err != nil {
+			t.Fatalf("Send: %v", err)
+		}
+	}
+	if err := q.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+	q, err = duemq.Open(t.Context(), filepath.Join(dir, "data"))
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	if s, err := q.Stats(); err != nil || s.Visible != 4 {
+		t.Errorf("%d visible, %v; want 4", s.Visible, err)
+	}
+	if err := q.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
 func TestSharedMemory(t *testing.T) {
 	m := duemq.NewMemory()
 	q, err := duemq.Open(t.Context(), "", duemq.WithMemory(m))

@@ -95,7 +95,10 @@ func (v *verifier) run(ctx context.Context, rebuild bool) error {
 	}
 	lock, err := fs.Real().Lock(filepath.Join(v.data, lockName))
 	if err != nil {
-		return v.a.cannotOpen(ctx, v.data, fmt.Errorf("%w: %w", engine.ErrInUse, err))
+		if fs.Locked(err) {
+			err = fmt.Errorf("%w: %w", engine.ErrInUse, err)
+		}
+		return v.a.cannotOpen(ctx, v.data, err)
 	}
 	defer lock.Close()
 	first, err := v.log()

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -55,4 +57,17 @@ func TestCloseWhenTheLogCannotBeRead(t *testing.T) {
 			t.Error("nothing was read")
 		}
 	})
+}
+
+// TestFolderThatCannotBeLocked is not in use by anybody, and nobody is told to
+// stop a server that there is not.
+func TestFolderThatCannotBeLocked(t *testing.T) {
+	o := options(fs.Real(), clock.NewFake(testStart))
+	o.Dir = t.TempDir()
+	if err := os.Mkdir(filepath.Join(o.Dir, "LOCK"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), o); err == nil || errors.Is(err, ErrInUse) {
+		t.Errorf("Open: %v", err)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/duemq/duemq/internal/clock"
+	"github.com/duemq/duemq/internal/fs"
 	"github.com/duemq/duemq/internal/index"
 	"github.com/duemq/duemq/internal/log"
 	"github.com/duemq/duemq/internal/record"
@@ -20,20 +21,20 @@ var ErrAhead = errors.New("index is ahead of the log")
 
 // recover opens the parts of the store and brings the machine to the log's end.
 func (e *Engine) recover(ctx context.Context) error {
-	fs, dir := e.o.FS, e.o.Dir
-	if err := fs.MkdirAll(dir, 0o755); err != nil {
+	disk, dir := e.o.FS, e.o.Dir
+	if err := disk.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("data folder: %w", err)
 	}
 	var err error
-	if e.lock, err = fs.Lock(fs.PathJoin(dir, "LOCK")); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrInUse, dir, err)
+	if e.lock, err = disk.Lock(disk.PathJoin(dir, "LOCK")); err != nil {
+		return cannotLock(dir, err)
 	}
-	e.store, err = log.OpenStore(fs, dir, log.StoreOptions{SegmentBytes: e.o.SegmentBytes, Rand: e.o.Rand})
+	e.store, err = log.OpenStore(disk, dir, log.StoreOptions{SegmentBytes: e.o.SegmentBytes, Rand: e.o.Rand})
 	if err != nil {
 		return err
 	}
 	e.index, err = index.Open(index.Options{
-		FS: fs, Dir: fs.PathJoin(dir, "index"), CacheBytes: e.o.CacheBytes, Logger: e.o.Logger, Bugs: e.o.Bugs.Index,
+		FS: disk, Dir: disk.PathJoin(dir, "index"), CacheBytes: e.o.CacheBytes, Logger: e.o.Logger, Bugs: e.o.Bugs.Index,
 	})
 	if err != nil {
 		return err
@@ -44,7 +45,7 @@ func (e *Engine) recover(ctx context.Context) error {
 	}
 	e.m, e.cutEnd = m, from.Position
 	e.log, err = log.Open(log.Options{
-		FS: fs, Dir: fs.PathJoin(dir, "log"), StoreID: e.store.ID, SegmentBytes: e.store.SegmentBytes,
+		FS: disk, Dir: disk.PathJoin(dir, "log"), StoreID: e.store.ID, SegmentBytes: e.store.SegmentBytes,
 		Preallocate: true, Spares: 2, Logger: e.o.Logger, Bugs: e.o.Bugs.Log,
 	}, from)
 	if err != nil {
@@ -52,13 +53,21 @@ func (e *Engine) recover(ctx context.Context) error {
 	}
 	if first := e.log.FirstIndex(); first != 1 && e.log.LastIndex() > 0 {
 		return fmt.Errorf("%w: the log begins at batch %d (position %d), what came before is missing from %s; restore the older segments",
-			record.ErrCorrupt, first, e.log.FirstPosition(), fs.PathJoin(dir, "log"))
+			record.ErrCorrupt, first, e.log.FirstPosition(), disk.PathJoin(dir, "log"))
 	}
 	if end := e.log.End(); end.Index < from.Index {
 		return fmt.Errorf("%w: it holds batch %d, the log ends at %d (position %d); restore the log, or delete %s to rebuild it from what the log holds",
-			ErrAhead, from.Index, end.Index, end.Position, fs.PathJoin(dir, "index"))
+			ErrAhead, from.Index, end.Index, end.Position, disk.PathJoin(dir, "index"))
 	}
 	return e.replay(ctx, from)
+}
+
+// cannotLock tells a folder that somebody has from one that cannot be written.
+func cannotLock(dir string, err error) error {
+	if fs.Locked(err) {
+		return fmt.Errorf("%w: %s: %w", ErrInUse, dir, err)
+	}
+	return fmt.Errorf("data folder: %w", err)
 }
 
 // replay applies what the index does not hold, cutting as it goes so that

@@ -17,9 +17,6 @@ type FS = vfs.FS
 // File is an open file of an FS.
 type File = vfs.File
 
-// Real is the machine's own file system.
-func Real() FS { return vfs.Default }
-
 // NewMem is an empty disk in memory whose CrashClone forgets what was not
 // synced. It copies a whole file at each sync of it, so tests keep files small.
 func NewMem() *vfs.MemFS { return vfs.NewCrashableMem() }
