@@ -55,11 +55,12 @@ archtest: ## the rules about the repository itself
 unit: ## all tests with the race detector
 	go test -race -timeout 15m ./...
 	cd tools && go test ./...
+	cd wheel/benchpeers && go vet ./...
 
 fuzz: ## every fuzz target for FUZZTIME seconds, 4 minutes in all
 	@.ci/fuzz.sh $(FUZZTIME) 240
 
-crash-kill: ## kill -9 the server N times under load
+crash-kill: ## kill -9 a store under load N times
 	go test ./test/crash -run '^TestKill$$' -v -timeout 0 -cycles=$(N)
 
 crash-power: ## cut the power N times, and once without syncs as the control (root)

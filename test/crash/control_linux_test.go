@@ -3,6 +3,7 @@ package crash
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/duemq/duemq/test/crash/history"
@@ -57,7 +58,8 @@ func (c *campaign) blind() (verdict string, lost bool, err error) {
 	}
 	switch {
 	case refused != nil:
-		return fmt.Sprintf("%d acknowledged, and then: %v", report.Acked, refused), report.Acked > 0, nil
+		why, _, _ := strings.Cut(strings.ReplaceAll(refused.Error(), "wrote:\n", ""), "\n")
+		return fmt.Sprintf("%d acknowledged, and then: %s", report.Acked, why), report.Acked > 0, nil
 	case report.Breaks(history.NothingLost):
 		return fmt.Sprintf("%d acknowledged: %d violations, the first: %v", report.Acked, report.Broken, report.Violations[0]), true, nil
 	default:

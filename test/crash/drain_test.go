@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -16,7 +17,9 @@ func (w *worker) drain() error {
 	if err != nil {
 		return err
 	}
-	w.hurry(waits)
+	if err := w.hurry(waits); err != nil {
+		return fmt.Errorf("what waits cannot be moved: %w", err)
+	}
 	l := &load{worker: w, until: w.ctx}
 	var wg sync.WaitGroup
 	for _, topic := range w.b.Topics() {
@@ -46,9 +49,11 @@ func (w *worker) list() ([]history.Wait, error) {
 	return waits, nil
 }
 
-// hurry moves what is due after all levels to now, or nearly so.
-func (w *worker) hurry(waits []history.Wait) {
+// hurry moves what is due after all levels to now, or nearly so. It gives the
+// first error: what cannot be moved would be waited for in vain.
+func (w *worker) hurry(waits []history.Wait) error {
 	const movers = 32
+	failed := make(chan error, movers)
 	soon := time.Now().Add(2 * time.Second).UnixMilli()
 	work := make(chan history.Wait)
 	var wg sync.WaitGroup
@@ -56,11 +61,17 @@ func (w *worker) hurry(waits []history.Wait) {
 		wg.Go(func() {
 			for at := range work {
 				c := candidate{at.Name, record.ID(at.ID).String()}
+				d, noted := broker.Delay{}, history.Delay{Kind: history.NoDelay}
 				if at.ID%2 == 0 {
-					w.move(c, broker.Delay{}, history.Delay{Kind: history.NoDelay})
-					continue
+					d = broker.Delay{Kind: broker.DelayAfter, Value: 20}
+					noted = history.Delay{Kind: history.After, Value: 20}
 				}
-				w.move(c, broker.Delay{Kind: broker.DelayAfter, Value: 20}, history.Delay{Kind: history.After, Value: 20})
+				if err := w.move(c, d, noted); err != nil {
+					select {
+					case failed <- err:
+					default:
+					}
+				}
 			}
 		})
 	}
@@ -71,6 +82,8 @@ func (w *worker) hurry(waits []history.Wait) {
 	}
 	close(work)
 	wg.Wait()
+	close(failed)
+	return <-failed
 }
 
 // empty takes everything from a topic until nothing waits and nothing is left.

@@ -211,12 +211,35 @@ func (l *life) closeAfter(work time.Duration) error {
 	case <-p.eof:
 	}
 	err = p.stopNow()
+	if l.r.IntN(3) == 0 { // or nearly in good order
+		return firstError(err, l.killClosing(p))
+	}
 	err = firstError(p.await(), err)
 	l.events = append(l.events, p.events...)
 	if err != nil {
 		return err
 	}
 	return l.cutPower()
+}
+
+// killClosing kills a process while it closes the store, unless it is faster.
+func (l *life) killClosing(p *process) error {
+	timer := time.NewTimer(time.Duration(l.r.IntN(40)) * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-p.eof:
+		err := p.await()
+		l.events = append(l.events, p.events...)
+		return firstError(err, l.cutPower())
+	case <-timer.C:
+	}
+	at, err := p.kill(0)
+	l.events = append(l.events, p.events...)
+	if n := len(p.events); n > 0 && p.events[n-1].Kind == history.Down {
+		return l.cutPower() // it had closed, and what is said of its end does not matter
+	}
+	l.put(history.Event{Kind: history.Killed, Wall: at.UnixNano()})
+	return firstError(err, l.cutPower())
 }
 
 func firstError(errs ...error) error {

@@ -269,7 +269,7 @@ func (l *load) steerer(from chan candidate) func(*rand.Rand) {
 			return
 		}
 		d, noted := delay(r, time.Now())
-		l.move(c, d, noted)
+		_ = l.move(c, d, noted) // it is in the history
 	}
 }
 
@@ -280,11 +280,13 @@ func (w *worker) cancel(c candidate) {
 	w.journal.end(op, history.Event{Kind: history.Cancelled, Answer: answer}, err)
 }
 
-func (w *worker) move(c candidate, d broker.Delay, noted history.Delay) {
+// move gives a message another due. Its error is one that no promise allows.
+func (w *worker) move(c candidate, d broker.Delay, noted history.Delay) error {
 	op := w.journal.begin(history.Event{Kind: history.Move, Name: c.name, Delay: &noted})
 	a, err := w.b.Reschedule(w.ctx, c.reference, d)
 	answer, err := verdict(err)
 	w.journal.end(op, history.Event{Kind: history.Moved, Answer: answer, Due: a.Due}, err)
+	return err
 }
 
 // verdict turns the classes of error that are answers into answers.
