@@ -10,7 +10,6 @@ import (
 
 	"github.com/duemq/duemq/internal/clock"
 	"github.com/duemq/duemq/internal/fs"
-	"github.com/duemq/duemq/internal/queue"
 	"github.com/duemq/duemq/internal/record"
 )
 
@@ -191,7 +190,6 @@ func TestIdleDayHasNoFruitlessWakeups(t *testing.T) {
 	if s.Fruitless != 0 || s.Ticks != 66 {
 		t.Errorf("%d wake-ups, %d found nothing, %d ticks; want 0 that found nothing and 66 ticks", s.Wakeups, s.Fruitless, s.Ticks)
 	}
-	_ = []queue.Entry{}
 }
 
 // TestSmallSegments sends more in one call than a segment holds: a batch is

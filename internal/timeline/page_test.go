@@ -36,9 +36,9 @@ func newPageCase(t *testing.T) *pageCase {
 	return p
 }
 
-func (p *pageCase) add(id record.ID) record.Ref {
-	r := record.Ref{Due: 2000, ID: id, Queue: 1, Size: 10}
-	return p.line.Add(r, pageStamp, id, false)
+func (p *pageCase) add() record.Ref {
+	r := record.Ref{Due: 2000, ID: 1, Queue: 1, Size: 10}
+	return p.line.Add(r, pageStamp, r.ID, false)
 }
 
 func (p *pageCase) cancel(r record.Ref) {
@@ -102,13 +102,13 @@ func (p *pageCase) confirm() []record.Ref {
 func TestPageBesideACut(t *testing.T) {
 	for name, run := range map[string]func(p *pageCase){
 		"the first cut is written and not installed": func(p *pageCase) {
-			r := p.add(1)
+			r := p.add()
 			p.freeze()
 			p.cancel(r)
 			p.take()
 		},
 		"the cut that drops it is installed meanwhile": func(p *pageCase) {
-			r := p.add(1)
+			r := p.add()
 			p.install(p.freeze())
 			p.cancel(r)
 			p.take()
@@ -116,14 +116,14 @@ func TestPageBesideACut(t *testing.T) {
 		},
 		"the cut is abandoned meanwhile": func(p *pageCase) {
 			f := p.line.Freeze(pageStamp)
-			r := p.add(1)
+			r := p.add()
 			p.take()
 			p.line.Abandon(f)
 			p.cancel(r)
 		},
 		"abandoned meanwhile, and cancelled in the next": func(p *pageCase) {
 			f := p.line.Freeze(pageStamp)
-			r := p.add(1)
+			r := p.add()
 			p.take()
 			p.line.Abandon(f)
 			p.install(p.freeze())
