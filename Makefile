@@ -89,8 +89,8 @@ deps: ## go.mod is tidy, checksums hold, licences are ones we may ship
 crash: ## N kills and N power cuts: make crash N=1000
 	@$(MAKE) --no-print-directory crash-kill crash-power N=$(N)
 
-bench: ## the table of docs/benchmarks.md, measured here
-	go run ./internal/bench
+bench: ## the table of docs/benchmarks.md, measured here (Linux; ARGS="-full" for ten million)
+	go run ./internal/bench $(ARGS)
 
 cover: ## statement coverage by function, total last
 	go test -short -coverpkg=./... -coverprofile=cover.out ./...
