@@ -191,8 +191,11 @@ func restore(x *index.Index) (m *machine, end log.Start, err error) {
 }
 
 func (m *machine) decodeApplied(value []byte) (end log.Start, line []byte, err error) {
-	if len(value) == 0 || value[0] != appliedVersion {
-		return end, nil, fmt.Errorf("%w: applied state of the index", record.ErrVersion)
+	if len(value) == 0 {
+		return end, nil, fmt.Errorf("%w: applied state is empty", record.ErrCorrupt)
+	}
+	if value[0] != appliedVersion {
+		return end, nil, fmt.Errorf("%w: applied state %d of the index", record.ErrVersion, value[0])
 	}
 	var v [9]uint64
 	rest := value[1:]
@@ -205,6 +208,9 @@ func (m *machine) decodeApplied(value []byte) (end log.Start, line []byte, err e
 	}
 	end = log.Start{Index: v[0], Position: v[1], Checksum: uint32(v[2])}
 	m.index, m.last, m.term, m.stamp = end.Index, v[3], v[4], int64(v[5])
+	if v[6] == 0 || v[6] > maxTopicNumber || v[7] > 1<<32-1 || v[8] > 1<<32-1 || v[2] > 1<<32-1 || v[5] > 1<<63-1 {
+		return end, nil, fmt.Errorf("%w: applied state %x", record.ErrCorrupt, value)
+	}
 	m.topics.reserve(record.TopicNumber(v[6]) - 1)
 	m.nextQueue, m.cuts = record.QueueNumber(v[7]), uint32(v[8])
 	return end, rest, nil
@@ -233,6 +239,9 @@ func (m *machine) restoreSmall(x *index.Index) error {
 }
 
 func (m *machine) restoreOne(key, value []byte) error {
+	if len(key) == 0 {
+		return fmt.Errorf("%w: state without a key", record.ErrCorrupt)
+	}
 	rest := key[1:]
 	switch key[0] {
 	case stateApplied:
