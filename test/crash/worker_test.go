@@ -79,6 +79,9 @@ func (s *spec) open(ctx context.Context) (*broker.Broker, error) {
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Bugs:   bug,
 	}
+	if s.Mode == history.ModeRebuild { // as it is by default, for all the log is one recovery
+		o.CutCommands, o.CutBytes = 0, 0
+	}
 	if s.Interval {
 		o.Sync, o.SyncEvery = engine.SyncInterval, 50*time.Millisecond
 	}

@@ -65,7 +65,7 @@ type checker struct {
 	places   []place
 	highest  uint64 // id that was ever seen delivered or waiting
 	hash     string // of the state, when first drained
-	drained  bool   // by the newest run
+	drained  bool   // by the newest run, those that only rebuild not counted
 }
 
 // A run is one process.
@@ -106,6 +106,7 @@ func (c *checker) event(e *Event) {
 	switch e.Kind {
 	case Start:
 		c.run.mode = e.Mode
+		c.drained = c.drained && e.Mode == ModeRebuild
 	case Up:
 		c.run.up, c.run.upWall = true, e.Wall
 		c.report.Ups++
@@ -147,7 +148,6 @@ func (c *checker) enter(e *Event) {
 		c.run = &run{number: e.Run, ops: make(map[int]begun), deliveries: make(map[int]*delivery)}
 		c.runs = append(c.runs, c.run)
 		c.report.Runs++
-		c.drained = false
 	}
 	c.clock(e)
 }
