@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -36,6 +37,12 @@ func TestMain(m *testing.M) {
 		binary = filepath.Join(dir, "duemq")
 		if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+			return 1
+		}
+		// The cases of cases_test.go wait for instants, they do not compute. A
+		// -parallel of the command line is read later and counts.
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		return m.Run()
@@ -72,10 +79,11 @@ func (l *lockedBuffer) String() string {
 var urlInBanner = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
 // serve starts a server on a free port and waits until it is ready.
-func serve(t *testing.T, data string) *server {
+func serve(t *testing.T, data string, flags ...string) *server {
 	t.Helper()
 	s := &server{t: t, rest: make(chan string, 1)}
-	s.cmd = exec.CommandContext(t.Context(), binary, "serve", "--data", data, "--http", "127.0.0.1:0")
+	args := append([]string{"serve", "--data", data, "--http", "127.0.0.1:0"}, flags...)
+	s.cmd = exec.CommandContext(t.Context(), binary, args...)
 	s.cmd.Stderr = &s.stderr
 	stdout, err := s.cmd.StdoutPipe()
 	if err != nil {
