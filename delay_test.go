@@ -2,7 +2,9 @@ package duemq_test
 
 import (
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -98,6 +100,42 @@ func TestAtOnce(t *testing.T) {
 		if r := batch(t, q.Queue, []duemq.Message{m}); !r[0].Ready {
 			t.Errorf("batch with After %v, Level %d, At %v: not ready", m.After, m.Level, m.At)
 		}
+	}
+}
+
+// TestPrecision is case G4: 400 absolute dues 1 to 20 s ahead, 100 of them on an
+// exact second. Each is there at its own millisecond, and nothing 1 ms before.
+func TestPrecision(t *testing.T) {
+	q := duemqtest.New(t)
+	q.Advance(321 * time.Millisecond) // so that the sender does not stand on a second
+	rng := rand.New(rand.NewPCG(4, 0))
+	sent := batch(t, q.Queue, numbered(400, func(i int, m *duemq.Message) {
+		m.At = q.Now().Add(time.Second + time.Duration(rng.IntN(19_000))*time.Millisecond)
+		if i%4 == 0 {
+			m.At = m.At.Truncate(time.Second).Add(time.Second)
+		}
+	}))
+	at := make(map[time.Time][]duemq.Receipt)
+	seconds := 0
+	for _, r := range sent {
+		at[r.DueAt] = append(at[r.DueAt], r)
+		if r.DueAt.Equal(r.DueAt.Truncate(time.Second)) {
+			seconds++
+		}
+	}
+	if seconds < 100 {
+		t.Errorf("%d dues on an exact second, want 100 or more", seconds)
+	}
+	for _, due := range slices.SortedFunc(maps.Keys(at), time.Time.Compare) {
+		q.Advance(due.Sub(q.Now()) - time.Millisecond)
+		if got := take(t, q.Queue); len(got) != 0 {
+			t.Fatalf("%q received 1 ms before %v", bodies(got), due)
+		}
+		q.Advance(time.Millisecond)
+		punctual(t, q, at[due], time.Time{})
+	}
+	if n, err := q.Count(t.Context()); n != 0 || err != nil {
+		t.Errorf("Count: %d, %v; want nothing left", n, err)
 	}
 }
 
