@@ -12,8 +12,8 @@ import (
 	"github.com/duemq/duemq/internal/fs"
 )
 
-// leased opens a broker in memory, sends n messages and leases them all.
-func leased(t *testing.T, n int) (*Broker, []Delivery) {
+// opened gives a broker in memory whose clock stands still.
+func opened(t testing.TB) *Broker {
 	t.Helper()
 	b, err := Open(t.Context(), Options{Engine: engine.Options{
 		FS: fs.NewMem(), Dir: "data", Clock: clock.NewFake(time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)),
@@ -23,6 +23,13 @@ func leased(t *testing.T, n int) (*Broker, []Delivery) {
 		t.Fatalf("Open: %v", err)
 	}
 	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// leased opens a broker, sends n messages and leases them all.
+func leased(t *testing.T, n int) (*Broker, []Delivery) {
+	t.Helper()
+	b := opened(t)
 	for range n {
 		if _, err := b.Send(t.Context(), []Message{{Topic: "orders", Body: []byte("x")}}); err != nil {
 			t.Fatalf("Send: %v", err)
