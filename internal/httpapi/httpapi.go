@@ -34,7 +34,7 @@ type Options struct {
 
 	MaxRequests int64         // default 4096: requests at once; more are refused with 503
 	MaxPolls    int64         // default 4096: receives at once, apart from the others
-	MaxBodies   int64         // default 64 MiB: bytes of bodies at once; more wait
+	MaxBodies   int64         // default 64 MiB: bytes of bodies above 16 KiB at once; more wait
 	Grace       time.Duration // default 10 s: what Serve gives requests to end when it stops
 
 	Clock  clock.Clock  // default the machine's: how long requests take

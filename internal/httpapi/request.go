@@ -20,6 +20,7 @@ import (
 const (
 	maxBatchBody = 16 << 20 // bytes of the JSON of a batch
 	maxBody      = 1 << 20  // bytes of any other JSON
+	smallBody    = 16 << 10 // bytes that need no room: what waits for large bodies to arrive must not keep these out
 )
 
 // A request is one request on its way through a route.
@@ -77,10 +78,12 @@ func (r *request) body(limit int64) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	if err := r.h.bodies.Acquire(r.Context(), n); err != nil {
-		return nil, err
+	if n > smallBody {
+		if err := r.h.bodies.Acquire(r.Context(), n); err != nil {
+			return nil, err
+		}
+		r.held += n
 	}
-	r.held += n
 	if r.ContentLength < 0 {
 		b, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
 		if err == nil && int64(len(b)) > limit {
