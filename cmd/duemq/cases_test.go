@@ -148,7 +148,7 @@ func (r *trial) received(m *wire.Message, at time.Time) {
 	r.t.Helper()
 	due, ok := r.due[m.ID]
 	if !ok {
-		r.t.Errorf("%+v: received twice, or never acknowledged to its sender", m)
+		r.t.Errorf("message %s: received twice, or never acknowledged to its sender", m.ID)
 		return
 	}
 	delete(r.due, m.ID)
@@ -160,11 +160,11 @@ func (r *trial) received(m *wire.Message, at time.Time) {
 	r.worst = max(r.worst, late)
 	switch {
 	case at.Before(due), m.VisibleAt.Time().Before(due):
-		r.t.Errorf("%+v: early, received at %v, due %v", m, at, due)
+		r.t.Errorf("message %s: early, received at %v and visible at %v, due %v", m.ID, at, m.VisibleAt, due)
 	case late > bound:
-		r.t.Errorf("%+v: received %v after %v, want %v at most", m, late, from, bound)
+		r.t.Errorf("message %s: received %v after %v, want %v at most", m.ID, late, from, bound)
 	case !m.DeliverAt.Time().Equal(due) || m.Attempt != 1:
-		r.t.Errorf("%+v: due %v and attempt %d, want %v and 1", m, m.DeliverAt, m.Attempt, due)
+		r.t.Errorf("message %s: due %v and attempt %d, want %v and 1", m.ID, m.DeliverAt, m.Attempt, due)
 	}
 }
 
