@@ -77,7 +77,7 @@ func (a *applier) flight(f *flight) {
 		if c.err == nil {
 			c.err = err
 		}
-		c.done <- struct{}{}
+		e.answered(c)
 	}
 	f.reset()
 	e.free <- f
@@ -130,7 +130,7 @@ func (a *applier) answer(f *flight, i int, err error) {
 			outcomes = outcomes[r.n:]
 		}
 		if c.finish(r.n) {
-			c.done <- struct{}{}
+			a.e.answered(c)
 		}
 	}
 }

@@ -52,6 +52,7 @@ type call struct {
 	lazy     bool         // may ride on the next sync
 	commands int          // how many commands encode appends
 	next     int          // the next of sends to encode
+	weight   int64        // what it holds of the engine's room until it is answered
 	left     atomic.Int64 // commands not yet answered
 	err      error
 	done     chan struct{}
@@ -119,16 +120,17 @@ const callOverhead = 256
 // do hands a call in and waits for it. If ctx ends first the outcome is
 // unknown: the call may still take effect, and its memory stays the engine's.
 func (e *Engine) do(ctx context.Context, c *call, weight int64) error {
-	weight = min(weight+callOverhead, maxPending)
-	if err := e.room.Acquire(ctx, weight); err != nil {
+	c.weight = min(weight+callOverhead, maxPending)
+	if err := e.room.Acquire(ctx, c.weight); err != nil {
 		return err
 	}
-	defer e.room.Release(weight)
-	if err := e.Err(); err != nil {
-		return err
+	err := e.Err()
+	if err == nil && !e.pending.put(c) {
+		err = ErrClosed
 	}
-	if !e.pending.put(c) {
-		return ErrClosed
+	if err != nil {
+		e.room.Release(c.weight)
+		return err
 	}
 	e.nudge()
 	select {
@@ -137,6 +139,14 @@ func (e *Engine) do(ctx context.Context, c *call, weight int64) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// answered gives back what the call held, and tells its caller if that still
+// waits. One that has left does not free the room: its call is in memory until
+// the disk has taken it.
+func (e *Engine) answered(c *call) {
+	e.room.Release(c.weight)
+	c.done <- struct{}{}
 }
 
 // recycle gives a call back whose do returned without the context ending.
@@ -155,7 +165,11 @@ func (e *Engine) Send(ctx context.Context, sends []Send) error {
 	c.left.Store(int64(len(sends)))
 	var weight int64
 	for i := range sends {
-		weight += int64(len(sends[i].Message.Body)) + 64
+		m := &sends[i].Message
+		weight += int64(len(m.Body)+len(m.Key)+len(m.Tag)) + 64
+		for _, p := range m.Properties {
+			weight += int64(len(p.Name) + len(p.Value))
+		}
 	}
 	if err := e.do(ctx, c, weight); err != nil {
 		return err

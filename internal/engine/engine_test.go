@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -109,6 +110,23 @@ func TestDelayedBecomesVisible(t *testing.T) {
 	if got := fmt.Sprint(visible(t, e, tp)); got != "[now +0 later +0 level +0]" {
 		t.Fatalf("level: %v", got)
 	}
+}
+
+func TestMessageLargerThanASegmentIsRefused(t *testing.T) {
+	o := options(fs.NewMem(), clock.NewFake(testStart))
+	o.SegmentBytes = 64 << 10
+	e := open(t, o)
+	tp := topic(t, e, "t", 1)
+	for _, size := range []int{64<<10 - segmentOverhead, 64<<10 - segmentOverhead + 1, 1 << 20} {
+		s := []Send{{Message: record.Message{Body: make([]byte, size)}, Topic: tp.Number, Turn: tp}}
+		if err := e.Send(t.Context(), s); err != nil {
+			t.Fatalf("Send of %d bytes: %v", size, err)
+		}
+		if tooLarge := errors.Is(s[0].Err, record.ErrTooLarge); tooLarge != (size > 64<<10-segmentOverhead) {
+			t.Errorf("%d bytes: %v", size, s[0].Err)
+		}
+	}
+	send(t, e, tp, "the others go on", Delay{})
 }
 
 func settle(t *testing.T, e *Engine) {

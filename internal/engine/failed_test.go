@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/duemq/duemq/internal/clock"
 	"github.com/duemq/duemq/internal/fs"
+	"github.com/duemq/duemq/internal/record"
 )
 
 // segmentOps are the operations of a kind on the log's files.
@@ -70,4 +72,38 @@ func TestFolderThatCannotBeLocked(t *testing.T) {
 	if _, err := Open(t.Context(), o); err == nil || errors.Is(err, ErrInUse) {
 		t.Errorf("Open: %v", err)
 	}
+}
+
+// TestCallersThatLeave have a disk that hangs: however many give up, what they
+// handed in stays bounded, and Close waits for the disk.
+func TestCallersThatLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(testStart))
+		disk := fs.NewFaulty(fs.NewMem())
+		e := open(t, options(disk, clock.Real()))
+		tp := topic(t, e, "t", 1)
+		gate := make(chan struct{})
+		disk.Hooks(func(op fs.Op) {
+			if op.Kind == fs.OpSync && strings.HasSuffix(op.Path, ".seg") {
+				<-gate
+			}
+		}, nil)
+		const size = 100_000
+		for range 2 * maxPending / size {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			s := []Send{{Message: record.Message{Body: make([]byte, size)}, Topic: tp.Number, Turn: tp}}
+			if err := e.Send(ctx, s); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("Send: %v", err)
+			}
+			cancel()
+		}
+		close(gate)
+		settle(t, e)
+		if n := e.Count(tp).Visible; n == 0 || n > maxPending/size {
+			t.Errorf("%d messages of %d bytes were held, room is for %d", n, size, maxPending/size)
+		}
+		if !e.room.TryAcquire(maxPending) {
+			t.Error("room is not given back")
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"log/slog"
 	"math"
 	"time"
@@ -11,11 +12,12 @@ import (
 
 // Sizes of what the proposer builds.
 const (
-	batchBytes  = 256 << 10 // a batch takes commands up to here, or one larger message; less in small segments
-	flightBytes = 1 << 20   // batches of one write
-	flights     = 4         // building, being written, waiting, being applied
-	sendLimit   = 2_000     // due references that a batch with commands may move
-	tickLimit   = 20_000    // that a tick may move; an apply stays near 5 ms
+	batchBytes      = 256 << 10 // a batch takes commands up to here, or one larger message; less in small segments
+	segmentOverhead = 1024      // of a segment is not a message's: headers and lengths
+	flightBytes     = 1 << 20   // batches of one write
+	flights         = 4         // building, being written, waiting, being applied
+	sendLimit       = 2_000     // due references that a batch with commands may move
+	tickLimit       = 20_000    // that a tick may move; an apply stays near 5 ms
 )
 
 // A draft is a batch being built and who waits for its commands.
@@ -315,7 +317,9 @@ func (p *proposer) encodeSends(c *call, now belief) {
 		d := p.open(now)
 		at, s := p.instant(now, d), &c.sends[c.next]
 		m := &s.Message
-		m.Due, m.Level, s.Err = at.resolve(s.Delay)
+		if m.Due, m.Level, s.Err = at.resolve(s.Delay); s.Err == nil {
+			s.Err = p.e.fits(m)
+		}
 		if s.Err != nil {
 			if c.finish(1) {
 				p.flight.barriers = append(p.flight.barriers, c)
@@ -332,6 +336,22 @@ func (p *proposer) encodeSends(c *call, now belief) {
 		d.add(c, c.next)
 		p.flight.mustSync = true
 	}
+}
+
+// fits refuses a message that no segment of this store can hold.
+func (e *Engine) fits(m *record.Message) error {
+	limit := e.store.SegmentBytes - segmentOverhead
+	if limit >= record.MaxBatch {
+		return nil
+	}
+	size := int64(len(m.Body) + len(m.Key) + len(m.Tag))
+	for i := range m.Properties {
+		size += int64(len(m.Properties[i].Name)+len(m.Properties[i].Value)) + 8
+	}
+	if size > limit {
+		return fmt.Errorf("%w: message of %d bytes, limit %d in segments of %d bytes", record.ErrTooLarge, size, limit, e.store.SegmentBytes)
+	}
+	return nil
 }
 
 func (d *draft) add(c *call, i int) {
