@@ -13,10 +13,10 @@ lint         240
 unit         480
 deps          60
 vuln          60
-cross        300
+cross        360
 fuzz         300
 model        120
-exam         120
+exam          60
 crash-kill   120
 crash-power  120  root
 '
