@@ -186,6 +186,7 @@ func TestComplaints(t *testing.T) {
 		{"no levels", flag("levels", " "), []string{"0 levels"}},
 		{"bad level", flag("levels", "1s 5"), []string{"level 2"}},
 		{"no delay", flag("levels", "0s"), []string{"level 1"}},
+		{"half milliseconds", flag("levels", "1500us"), []string{"level 1: 1.5ms", "whole milliseconds"}},
 		{"levels beyond the limit", func(*testing.T) Sources {
 			return Sources{Flags: map[string]string{"max-delay": "30m"}}
 		}, []string{"level 17 is beyond max_delay 30m"}},

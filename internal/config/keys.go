@@ -176,8 +176,8 @@ func setLevels(c *Config, text string) error {
 		if err != nil {
 			return fmt.Errorf("level %d: %w", i+1, err)
 		}
-		if d < time.Millisecond {
-			return fmt.Errorf("level %d: %v, want at least 1ms", i+1, d)
+		if d < time.Millisecond || d%time.Millisecond != 0 {
+			return fmt.Errorf("level %d: %v, want whole milliseconds, at least 1ms", i+1, d)
 		}
 		c.Levels = append(c.Levels, d)
 	}

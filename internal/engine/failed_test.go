@@ -107,3 +107,39 @@ func TestCallersThatLeave(t *testing.T) {
 		}
 	})
 }
+
+// TestDamagedIndexHasARemedy flips a byte in every table of the index: the
+// engine refuses to open, and says what helps, which then does.
+func TestDamagedIndexHasARemedy(t *testing.T) {
+	o := options(fs.Real(), clock.NewFake(testStart))
+	o.Dir = t.TempDir()
+	e := open(t, o)
+	send(t, e, topic(t, e, "t", 1), "waits", Delay{Kind: DelayAfter, Value: 1000})
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tables, err := filepath.Glob(filepath.Join(o.Dir, "index", "tables", "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("tables %v, %v", tables, err)
+	}
+	for _, name := range tables {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[len(data)/3] ^= 1 << 4
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder := filepath.Join(o.Dir, "index")
+	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "delete "+folder) {
+		t.Fatalf("Open with a damaged index: %v", err)
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	if n := open(t, o).Recovered().Waiting; n != 1 {
+		t.Errorf("%d wait, want 1", n)
+	}
+}

@@ -37,11 +37,11 @@ func (e *Engine) recover(ctx context.Context) error {
 		FS: disk, Dir: disk.PathJoin(dir, "index"), CacheBytes: e.o.CacheBytes, Logger: e.o.Logger, Bugs: e.o.Bugs.Index,
 	})
 	if err != nil {
-		return err
+		return e.remedy(err)
 	}
 	m, from, err := restore(e.index)
 	if err != nil {
-		return err
+		return e.remedy(err)
 	}
 	e.m, e.cutEnd = m, from.Position
 	e.log, err = log.Open(log.Options{
@@ -60,6 +60,14 @@ func (e *Engine) recover(ctx context.Context) error {
 			ErrAhead, from.Index, end.Index, end.Position, disk.PathJoin(dir, "index"))
 	}
 	return e.replay(ctx, from)
+}
+
+// remedy says of a damaged index that it need not be mourned.
+func (e *Engine) remedy(err error) error {
+	if errors.Is(err, index.ErrCorrupt) {
+		return fmt.Errorf("%w; delete %s to rebuild it from the log", err, e.o.FS.PathJoin(e.o.Dir, "index"))
+	}
+	return err
 }
 
 // cannotLock tells a folder that somebody has from one that cannot be written.

@@ -41,7 +41,9 @@ func corruption(i pebble.DataCorruptionInfo) error {
 	return fmt.Errorf("%w: %s: %w", ErrCorrupt, i.Path, i.Details)
 }
 
-func errAttr(err error) slog.Attr { return slog.Any("error", err) }
+// errAttr is the error's text: Pebble's errors, formatted as values, bring the
+// stack along.
+func errAttr(err error) slog.Attr { return slog.String("error", err.Error()) }
 
 // pebbleLogger is where Pebble talks. Its default ends the process on a fatal
 // error, which a library must not; here that error is final for the index only.
