@@ -199,6 +199,16 @@ func (b *Broker) group(ctx context.Context, name string) (*group.Group, error) {
 	return b.e.MakeGroup(ctx, record.Group{Name: name, Start: record.StartEarliest})
 }
 
+// standing tells how an offset is leased. It makes no leases for who only looks:
+// there are as many as groups times queues.
+func (b *Broker) standing(k leaseKey, o record.Offset) (inflight bool, attempts uint32) {
+	l, ok := b.leases.Load(k)
+	if !ok {
+		return false, 0
+	}
+	return l.(*group.Leases).Standing(o, b.mono()) //nolint:forcetypeassert // only leasesOf stores
+}
+
 func (b *Broker) leasesOf(g record.GroupNumber, q record.QueueNumber) *group.Leases {
 	k := leaseKey{g, q}
 	if l, ok := b.leases.Load(k); ok {

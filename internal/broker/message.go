@@ -130,7 +130,7 @@ func (b *Broker) locate(v *View, q record.QueueNumber, due, stored int64) error 
 		if err != nil {
 			return err
 		}
-		inflight, attempts := b.leasesOf(g.Number, q).Standing(offset, b.mono())
+		inflight, attempts := b.standing(leaseKey{g.Number, q}, offset)
 		if !done && !inflight && attempts == 0 {
 			continue
 		}
