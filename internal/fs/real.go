@@ -14,15 +14,15 @@ import (
 // this one too under whatever path the folder is named; a bind mount and another
 // spelling of a name on a disk that does not tell capitals apart go unnoticed
 // within one process.
-func Real() FS { return real{vfs.Default} }
+func Real() FS { return machineFS{vfs.Default} }
 
-// A real is Pebble's file system with locks for folders. Pebble's go by the name
+// A machineFS is Pebble's file system with locks for folders. Pebble's go by the name
 // as it is written, and POSIX locks do not keep a process out of its own files:
 // "data" and its absolute path would be two locks.
-type real struct{ FS }
+type machineFS struct{ FS }
 
 // Lock locks the file, which is made when missing, until the Closer is closed.
-func (r real) Lock(name string) (io.Closer, error) {
+func (m machineFS) Lock(name string) (io.Closer, error) {
 	dir, err := filepath.Abs(filepath.Dir(name))
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
@@ -30,11 +30,11 @@ func (r real) Lock(name string) (io.Closer, error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
-	return r.FS.Lock(filepath.Join(dir, filepath.Base(name)))
+	return m.FS.Lock(filepath.Join(dir, filepath.Base(name)))
 }
 
 // Unwrap gives Pebble's file system.
-func (r real) Unwrap() FS { return r.FS }
+func (m machineFS) Unwrap() FS { return m.FS }
 
 // Locked says of an error of Lock that somebody holds the lock, and not that the
 // file could not be made or opened.
