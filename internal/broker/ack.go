@@ -30,7 +30,11 @@ func (b *Broker) Ack(ctx context.Context, leases []string) ([]error, error) {
 		}
 		k := leaseKey{g.Number, l.queue}
 		switch b.leasesOf(g.Number, l.queue).Finish(l.offset, l.attempt) {
-		case group.Holds, group.Unknown:
+		case group.Unknown: // from before a restart, or never given
+			if errs[i] = b.plausible(g, l); errs[i] == nil {
+				offsets[k] = append(offsets[k], l.offset)
+			}
+		case group.Holds:
 			offsets[k] = append(offsets[k], l.offset)
 		case group.Lost:
 			errs[i] = lost(s)
@@ -42,6 +46,17 @@ func (b *Broker) Ack(ctx context.Context, leases []string) ([]error, error) {
 		return errs, nil
 	}
 	return errs, b.e.Ack(context.WithoutCancel(ctx), acks)
+}
+
+// plausible refuses a lease that this group cannot have been given: nobody gets
+// more than MaxInflight beyond what is finished.
+func (b *Broker) plausible(g *group.Group, l lease) error {
+	var base record.Offset
+	err := b.e.Progress(g, l.queue, func(p *group.Progress, _ record.Offset) { base = p.Base })
+	if err == nil && l.offset >= base+group.MaxInflight {
+		err = fmt.Errorf("%w: lease of offset %d, while the group is at %d: it was never given", ErrInvalid, l.offset, base)
+	}
+	return err
 }
 
 // coalesce makes one command for each group and queue.

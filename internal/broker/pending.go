@@ -25,8 +25,12 @@ type Page struct {
 	Cursor   string // where the next page begins; empty at the end
 }
 
-// Pending lists what waits.
-func (b *Broker) Pending(_ context.Context, f Filter, cursor string, limit int) (Page, error) {
+// countPage is how many references a count looks at between two looks at its
+// context. Each page passes over what is in memory, so it is a large one.
+const countPage = 1 << 16
+
+// Pending lists what waits. It ends early with the context's error.
+func (b *Broker) Pending(ctx context.Context, f Filter, cursor string, limit int) (Page, error) {
 	if limit == 0 {
 		limit = 100
 	}
@@ -43,6 +47,9 @@ func (b *Broker) Pending(_ context.Context, f Filter, cursor string, limit int) 
 	}
 	var page Page
 	for more := true; more && len(page.Messages) < limit; {
+		if err := ctx.Err(); err != nil {
+			return Page{}, err
+		}
 		var refs []record.Ref
 		refs, after, more, err = b.e.Page(after, f.before(), limit-len(page.Messages), keep)
 		if err != nil {
@@ -57,8 +64,9 @@ func (b *Broker) Pending(_ context.Context, f Filter, cursor string, limit int) 
 	return page, nil
 }
 
-// Count counts what waits. Without a range it reads a counter.
-func (b *Broker) Count(_ context.Context, f Filter) (int64, error) {
+// Count counts what waits. Without a range or a tag it reads a counter. A tag is
+// compared by its hash, 32 bits. It ends early with the context's error.
+func (b *Broker) Count(ctx context.Context, f Filter) (int64, error) {
 	if f.From == 0 && f.To == 0 && f.Tag == "" {
 		c, err := b.Counts(f.Topic)
 		return c.Waiting, err
@@ -73,8 +81,11 @@ func (b *Broker) Count(_ context.Context, f Filter) (int64, error) {
 	}
 	var n int64
 	for more := true; more; {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		var refs []record.Ref
-		if refs, after, more, err = b.e.Page(after, f.before(), 4*MaxPage, keep); err != nil {
+		if refs, after, more, err = b.e.Page(after, f.before(), countPage, keep); err != nil {
 			return 0, err
 		}
 		n += int64(len(refs))

@@ -10,6 +10,8 @@ import (
 	"github.com/duemq/duemq/internal/clock"
 	"github.com/duemq/duemq/internal/engine"
 	"github.com/duemq/duemq/internal/fs"
+	"github.com/duemq/duemq/internal/group"
+	"github.com/duemq/duemq/internal/record"
 )
 
 // opened gives a broker in memory whose clock stands still.
@@ -93,5 +95,43 @@ func TestUndelayedNeverWaited(t *testing.T) {
 	}
 	if _, err := b.DeliverNow(t.Context(), got[0].ID.String()); !errors.Is(err, ErrDelivered) {
 		t.Errorf("DeliverNow: %v, want %v", err, ErrDelivered)
+	}
+}
+
+// TestForgedLeaseIsRefused: an acknowledgement of what a group cannot have been
+// given would skip messages.
+func TestForgedLeaseIsRefused(t *testing.T) {
+	b := opened(t)
+	msgs := make([]Message, group.MaxInflight+2)
+	for i := range msgs {
+		msgs[i] = Message{Topic: "t", HasQueue: true}
+	}
+	if _, err := b.Send(t.Context(), msgs); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Receive(t.Context(), ReceiveRequest{Topic: "t", Group: "g"}); err != nil {
+		t.Fatal(err)
+	}
+	q := b.e.TopicNamed("t").FirstQueue
+	for offset, want := range map[record.Offset]error{group.MaxInflight - 1: nil, group.MaxInflight: ErrInvalid} {
+		errs, err := b.Ack(t.Context(), []string{lease{"g", q, offset, 1}.String()})
+		if err != nil || !errors.Is(errs[0], want) {
+			t.Errorf("lease of offset %d: %v, %v; want %v", offset, errs, err, want)
+		}
+	}
+}
+
+func TestListingEndsWithItsContext(t *testing.T) {
+	b := opened(t)
+	if _, err := b.Send(t.Context(), []Message{{Topic: "t", Delay: engine.Delay{Kind: engine.DelayAfter, Value: 1000}}}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.Pending(ctx, Filter{}, "", 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("Pending: %v", err)
+	}
+	if _, err := b.Count(ctx, Filter{From: 1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Count: %v", err)
 	}
 }

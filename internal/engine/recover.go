@@ -29,7 +29,9 @@ func (e *Engine) recover(ctx context.Context) error {
 	if e.lock, err = disk.Lock(disk.PathJoin(dir, "LOCK")); err != nil {
 		return cannotLock(dir, err)
 	}
-	e.store, err = log.OpenStore(disk, dir, log.StoreOptions{SegmentBytes: e.o.SegmentBytes, Rand: e.o.Rand})
+	e.store, err = log.OpenStore(disk, dir, log.StoreOptions{
+		SegmentBytes: e.o.SegmentBytes, Rand: e.o.Rand, Log: disk.PathJoin(dir, "log"),
+	})
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ const (
 type StoreOptions struct {
 	SegmentBytes int64     // default 64 MiB; see Options.SegmentBytes
 	Rand         io.Reader // required to make a store: where its id comes from
+	Log          string    // folder of the log: no store is made beside segments that are there already
 }
 
 // StoreInfo is what the STORE file says.
@@ -77,6 +78,9 @@ func createStore(fs vfs.FS, dir string, o StoreOptions) (StoreInfo, error) {
 	if _, err := io.ReadFull(o.Rand, info.ID[:]); err != nil {
 		return StoreInfo{}, fmt.Errorf("id of the new store in %s: %w", dir, err)
 	}
+	if err := noSegments(fs, o.Log); err != nil {
+		return StoreInfo{}, fmt.Errorf("%s is missing: %w", fs.PathJoin(dir, storeName), err)
+	}
 	d := disk{fs: fs, dir: dir}
 	if err := d.open(); err != nil {
 		return StoreInfo{}, err
@@ -85,6 +89,24 @@ func createStore(fs vfs.FS, dir string, o StoreOptions) (StoreInfo, error) {
 		return StoreInfo{}, err
 	}
 	return info, nil
+}
+
+// noSegments refuses a folder that holds the log of a store.
+func noSegments(fs vfs.FS, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	names, err := fs.List(dir)
+	if err != nil {
+		return nil //nolint:nilerr // no folder, no segments
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, segmentSuffix) {
+			return fmt.Errorf("%w: %s holds the log of a store; restore the file, or move the folder away to begin a new store",
+				record.ErrCorrupt, dir)
+		}
+	}
+	return nil
 }
 
 // encodeStore gives the STORE file's text.
