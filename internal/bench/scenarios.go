@@ -99,7 +99,7 @@ func sendBatches(dir string, d delayer, out report) error {
 	}
 	before := b.Stats()
 	began := time.Now()
-	if err := fill(b, load{n, size, 4, 1000}, d); err != nil {
+	if err := fill(b, load{n, size, 16, 1000}, d); err != nil {
 		return err
 	}
 	took := time.Since(began)
