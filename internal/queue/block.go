@@ -55,68 +55,34 @@ func appendBlock(dst []byte, entries []Entry) []byte {
 	return dst
 }
 
-type blockReader struct {
-	src []byte
-	bad bool
-}
-
-func (r *blockReader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.src)
-	if n <= 0 {
-		r.bad, r.src = true, nil
-		return 0
-	}
-	r.src = r.src[n:]
-	return v
-}
-
-func (r *blockReader) varint() int64 {
-	v, n := binary.Varint(r.src)
-	if n <= 0 {
-		r.bad, r.src = true, nil
-		return 0
-	}
-	r.src = r.src[n:]
-	return v
-}
-
-func (r *blockReader) uint32() uint32 {
-	if len(r.src) < 4 {
-		r.bad, r.src = true, nil
-		return 0
-	}
-	v := binary.LittleEndian.Uint32(r.src)
-	r.src = r.src[4:]
-	return v
-}
-
 // decodeBlock appends a block's entries to dst.
 func decodeBlock(dst []Entry, src []byte) ([]Entry, error) {
-	r := blockReader{src: src}
-	n := r.uvarint()
+	r := record.ReadFields(src)
+	n := r.Uvarint()
 	if n > blockEntries {
-		r.bad, n = true, 0
+		r.Fail()
+		n = 0
 	}
 	var id, visible int64
 	for range n {
 		var e Entry
-		id += r.varint()
-		visible += int64(r.uvarint())
+		id += r.Varint()
+		visible += int64(r.Uvarint())
 		e.ID, e.VisibleAt = record.ID(id), visible
-		head := r.uvarint()
+		head := r.Uvarint()
 		if head>>2 > record.MaxBatch {
-			r.bad = true
+			r.Fail()
 		}
 		e.Size = uint32(head >> 2)
 		if head&1 != 0 {
-			e.Tag = r.uint32()
+			e.Tag = r.Uint32()
 		}
 		if head&2 != 0 {
-			e.Due = visible - r.varint()
+			e.Due = visible - r.Varint()
 		}
 		dst = append(dst, e)
 	}
-	if r.bad || len(r.src) != 0 {
+	if !r.Done() {
 		return dst, fmt.Errorf("%w: block of queue entries, %d bytes", record.ErrCorrupt, len(src))
 	}
 	return dst, nil
@@ -133,17 +99,17 @@ func appendDirectory(dst []byte, frozen []frozenQueue) []byte {
 }
 
 func decodeDirectory(src []byte, fn func(q record.QueueNumber, from record.Offset) error) error {
-	r := blockReader{src: src}
-	for range min(r.uvarint(), uint64(len(src))) {
-		q, from := r.uvarint(), r.uvarint()
-		if r.bad || q > 1<<32-1 {
+	r := record.ReadFields(src)
+	for range min(r.Uvarint(), uint64(len(src))) {
+		q, from := r.Uvarint(), r.Uvarint()
+		if r.Bad() || q > 1<<32-1 {
 			break
 		}
 		if err := fn(record.QueueNumber(q), record.Offset(from)); err != nil {
 			return err
 		}
 	}
-	if r.bad || len(r.src) != 0 {
+	if !r.Done() {
 		return fmt.Errorf("%w: directory of queue entries", record.ErrCorrupt)
 	}
 	return nil

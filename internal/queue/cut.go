@@ -149,9 +149,9 @@ func (s *Set) Restore(n record.QueueNumber, state []byte) error {
 	if len(state) == 0 || state[0] != queueState {
 		return fmt.Errorf("%w: state of queue %d", record.ErrVersion, n)
 	}
-	r := blockReader{src: state[1:]}
-	topic, next, visible := r.uvarint(), r.uvarint(), r.uvarint()
-	if r.bad || len(r.src) != 0 || topic > 1<<32-1 || n > MaxNumber {
+	r := record.ReadFields(state[1:])
+	topic, next, visible := r.Uvarint(), r.Uvarint(), r.Uvarint()
+	if !r.Done() || topic > 1<<32-1 || n > MaxNumber {
 		return fmt.Errorf("%w: state of queue %d", record.ErrCorrupt, n)
 	}
 	q := s.Add(n, record.TopicNumber(topic))

@@ -101,20 +101,14 @@ func appendOutcome(dst []byte, o Outcome) []byte {
 }
 
 func decodeOutcome(src []byte) (Outcome, error) {
-	bad := fmt.Errorf("%w: outcome %x in the index", record.ErrCorrupt, src)
-	if len(src) < 4 {
-		return Outcome{}, bad
+	r := record.ReadFields(src)
+	var o Outcome
+	if b := r.Take(1); b != nil {
+		o.State = State(b[0])
 	}
-	o := Outcome{State: State(src[0])}
-	src = src[1:]
-	var v [3]uint64
-	for i := range v {
-		x, n := binary.Uvarint(src)
-		if n <= 0 {
-			return Outcome{}, bad
-		}
-		v[i], src = x, src[n:]
+	o.Due, o.At, o.Stamp = int64(r.Uvarint()), record.ID(r.Uvarint()), int64(r.Uvarint())
+	if !r.Done() {
+		return Outcome{}, fmt.Errorf("%w: outcome %x in the index", record.ErrCorrupt, src)
 	}
-	o.Due, o.At, o.Stamp = int64(v[0]), record.ID(v[1]), int64(v[2])
 	return o, nil
 }

@@ -34,19 +34,13 @@ func (t *Timeline) Close() error {
 	return err
 }
 
-// stateReader reads the small state; its first failure sticks.
-type stateReader struct {
-	src []byte
-	bad bool
-}
-
-func (r *stateReader) key() record.Key {
-	if len(r.src) < refKeyBytes {
-		r.bad, r.src = true, nil
+// readKey reads a key as the keys of the references have it.
+func readKey(r *record.Fields) record.Key {
+	b := r.Take(refKeyBytes)
+	if b == nil {
 		return record.Key{}
 	}
-	be, b := binary.BigEndian, r.src
-	r.src = b[refKeyBytes:]
+	be := binary.BigEndian
 	return record.Key{
 		Due:   int64(be.Uint64(b)),
 		ID:    record.ID(be.Uint64(b[8:])),
@@ -55,45 +49,23 @@ func (r *stateReader) key() record.Key {
 	}
 }
 
-func (r *stateReader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.src)
-	if n <= 0 {
-		r.bad, r.src = true, nil
-		return 0
-	}
-	r.src = r.src[n:]
-	return v
-}
-
-func (r *stateReader) varint() int64 {
-	v, n := binary.Varint(r.src)
-	if n <= 0 {
-		r.bad, r.src = true, nil
-		return 0
-	}
-	r.src = r.src[n:]
-	return v
-}
-
 func (t *Timeline) decodeState(state []byte) error {
 	if len(state) == 0 || state[0] != stateVersion {
 		return fmt.Errorf("%w: timeline state of %d bytes", record.ErrVersion, len(state))
 	}
-	r := stateReader{src: state[1:]}
-	t.popped, t.floor, t.waiting = r.key(), r.key(), r.varint()
+	r := record.ReadFields(state[1:])
+	t.popped, t.floor, t.waiting = readKey(&r), readKey(&r), r.Varint()
 	for i := range t.levels {
-		t.levels[i] = LevelCount{Total: r.uvarint(), Delivered: r.uvarint(), Waiting: r.varint()}
+		t.levels[i] = LevelCount{Total: r.Uvarint(), Delivered: r.Uvarint(), Waiting: r.Varint()}
 	}
-	for range min(r.uvarint(), uint64(len(r.src))) {
-		f := r.key()
-		if len(r.src) < 8 {
-			r.bad = true
+	for range min(r.Uvarint(), uint64(r.Left())) {
+		f, position := readKey(&r), r.Take(8)
+		if position == nil {
 			break
 		}
-		t.rebases = append(t.rebases, rebase{f, record.ID(binary.BigEndian.Uint64(r.src))})
-		r.src = r.src[8:]
+		t.rebases = append(t.rebases, rebase{f, record.ID(binary.BigEndian.Uint64(position))})
 	}
-	if r.bad || len(r.src) != 0 {
+	if !r.Done() {
 		return fmt.Errorf("%w: timeline state %x", record.ErrCorrupt, state)
 	}
 	return nil
