@@ -52,6 +52,10 @@ var (
 	// [Queue.AcceptClock].
 	ErrClockSuspect = engine.ErrClockSuspect
 
+	// ErrDiskFull refuses messages while less than a twentieth of the disk, or less
+	// than two log files, is free. What waits is still delivered.
+	ErrDiskFull = engine.ErrDiskFull
+
 	// ErrInUse refuses to open a folder that another Queue or process has open.
 	ErrInUse = engine.ErrInUse
 	// ErrCorrupt refuses to open a folder whose acknowledged data is damaged; the

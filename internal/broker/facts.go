@@ -36,6 +36,7 @@ var (
 	ErrFailed       = engine.ErrFailed
 	ErrDelayTooLong = engine.ErrDelayTooLong
 	ErrClockSuspect = engine.ErrClockSuspect
+	ErrDiskFull     = engine.ErrDiskFull
 	ErrGone         = engine.ErrGone
 	ErrNotFound     = engine.ErrNotFound
 )

@@ -118,6 +118,7 @@ var meanings = map[wire.Code]struct {
 	wire.CodeDraining:         {exitUnavailable, "try again when the server is back"},
 	wire.CodeTimeout:          {exitUnavailable, "look whether it happened: %[1]s pending ls"},
 	wire.CodeClockSuspect:     {exitUnavailable, "set the machine's clock, or: %[1]s clock accept"},
+	wire.CodeDiskFull:         {exitUnavailable, "make room on the server's disk; %[1]s doctor"},
 	wire.CodeFailed:           {exitUnavailable, "%[1]s doctor"},
 	wire.CodeInternal:         {exitFailure, "look at the server's log; %[1]s doctor"},
 }

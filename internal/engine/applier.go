@@ -288,8 +288,8 @@ func (e *Engine) Cut() error {
 	}
 }
 
-// watch looks once a second: at the wall clock beside the monotonic one, and
-// whether a cut is overdue.
+// watch looks once a second: at the wall clock beside the monotonic one, at the
+// disk, and whether a cut is overdue.
 func (e *Engine) watch() {
 	timer := e.o.Clock.NewTimer(time.Second)
 	defer timer.Stop()
@@ -304,6 +304,7 @@ func (e *Engine) watch() {
 		case e.looks <- struct{}{}:
 		default:
 		}
+		e.lookAtDisk()
 		now := e.o.Clock.Now().Mono
 		if end := e.log.End().Position; end == cutPosition {
 			cutAt = now

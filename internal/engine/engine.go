@@ -57,6 +57,9 @@ var (
 	// ErrClockSuspect refuses a relative delay while the machine's clock is not
 	// believed.
 	ErrClockSuspect = errors.New("clock is suspect")
+	// ErrDiskFull refuses messages while too little of the disk is free. What
+	// waits is still delivered, cancelled and acknowledged.
+	ErrDiskFull = errors.New("disk is full")
 	// ErrGone says that the topic or group of that number has ended.
 	ErrGone = errors.New("topic or group has ended")
 )
@@ -167,6 +170,7 @@ type Engine struct {
 	accepts  chan chan struct{}
 	looks    chan struct{} // once a second: compare the clocks
 	syncTook atomic.Int64  // ns, a recent fdatasync
+	disk     atomic.Pointer[diskRoom]
 
 	stats counters
 }
@@ -224,6 +228,8 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 }
 
 func (e *Engine) start() {
+	e.disk.Store(&diskRoom{})
+	e.lookAtDisk()
 	p := newProposer(e)
 	e.nextDue.Store(e.m.nextDue())
 	e.wg.Go(p.run)

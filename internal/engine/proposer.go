@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math"
@@ -299,7 +300,7 @@ func (p *proposer) encodeSends(c *call, now belief) {
 		at, s := p.instant(now, d), &c.sends[c.next]
 		m := &s.Message
 		if m.Due, m.Level, s.Err = at.resolve(s.Delay); s.Err == nil {
-			s.Err = p.e.fits(m)
+			s.Err = cmp.Or(p.e.fits(m), p.e.refuseFull())
 		}
 		if s.Err != nil {
 			if c.finish(1) {

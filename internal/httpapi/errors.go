@@ -44,6 +44,7 @@ var table = []row{
 	{broker.ErrDraining, wire.CodeDraining, http.StatusServiceUnavailable, "the server is stopping", 1},
 	{broker.ErrClosed, wire.CodeDraining, http.StatusServiceUnavailable, "the server is stopping", 1},
 	{broker.ErrClockSuspect, wire.CodeClockSuspect, http.StatusServiceUnavailable, "the clock is not believed", 60},
+	{broker.ErrDiskFull, wire.CodeDiskFull, http.StatusServiceUnavailable, "the disk is full", 10},
 	{broker.ErrForbidden, wire.CodeForbidden, http.StatusForbidden, "only the broker may use that name", 0},
 	{broker.ErrTopicUnknown, wire.CodeTopicUnknown, http.StatusNotFound, "unknown topic", 0},
 	{broker.ErrFull, wire.CodeFull, http.StatusUnprocessableEntity, "too many topics or groups", 0},

@@ -40,6 +40,7 @@ var classes = map[string]struct {
 	"engine.ErrFailed":       {engine.ErrFailed, 503, wire.CodeFailed},
 	"engine.ErrDelayTooLong": {engine.ErrDelayTooLong, 422, wire.CodeDelayTooLong},
 	"engine.ErrClockSuspect": {engine.ErrClockSuspect, 503, wire.CodeClockSuspect},
+	"engine.ErrDiskFull":     {engine.ErrDiskFull, 503, wire.CodeDiskFull},
 	"engine.ErrGone":         {engine.ErrGone, 410, wire.CodeEnded},
 	"engine.ErrInUse":        {engine.ErrInUse, 500, wire.CodeInternal}, // Open only
 	"engine.ErrAhead":        {engine.ErrAhead, 500, wire.CodeInternal}, // Open only

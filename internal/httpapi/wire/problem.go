@@ -30,6 +30,7 @@ const (
 	CodeDraining         Code = "draining"          // 503: the server stops
 	CodeFailed           Code = "store_failed"      // 503: the disk can no longer be trusted
 	CodeClockSuspect     Code = "clock_suspect"     // 503: the machine's clock is not believed
+	CodeDiskFull         Code = "disk_full"         // 503: messages are refused until there is room
 	CodeTimeout          Code = "timeout"           // 503: no answer in time; the outcome is unknown
 	CodeInternal         Code = "internal"          // 500: a defect, or damaged data
 )
