@@ -204,7 +204,11 @@ func (f *Faulty) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCa
 
 // Link implements vfs.FS.
 func (f *Faulty) Link(oldname, newname string) error {
-	return f.do(Op{Kind: OpLink, Path: oldname, To: newname}, func() error { return f.base.Link(oldname, newname) })
+	return f.do(Op{Kind: OpLink, Path: oldname, To: newname}, func() error {
+		f.inodes.linking.Lock()
+		defer f.inodes.linking.Unlock()
+		return f.base.Link(oldname, newname)
+	})
 }
 
 // Remove implements vfs.FS.

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -354,4 +356,39 @@ func (quiet) Infof(string, ...any)  {}
 func (quiet) Errorf(string, ...any) {}
 func (quiet) Fatalf(format string, args ...any) {
 	panic(fmt.Sprintf(format, args...))
+}
+
+// TestCloneBesideLinks clones the disk while files are linked.
+func TestCloneBesideLinks(t *testing.T) {
+	f := NewFaulty(NewMem())
+	file, err := f.Create("a", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	const n = 20_000
+	wg.Go(func() {
+		for i := range n {
+			if err := f.Link("a", fmt.Sprintf("b%d", i%2)); err != nil && !errors.Is(err, os.ErrExist) {
+				t.Errorf("Link: %v", err)
+				return
+			}
+			if err := f.Remove(fmt.Sprintf("b%d", (i+1)%2)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("Remove: %v", err)
+				return
+			}
+		}
+	})
+	wg.Go(func() {
+		for range n / 10 {
+			if _, err := f.CrashClone(vfs.CrashCloneCfg{}); err != nil {
+				t.Errorf("CrashClone: %v", err)
+				return
+			}
+		}
+	})
+	wg.Wait()
 }

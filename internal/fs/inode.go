@@ -25,8 +25,13 @@ type inode struct {
 
 // inodes model what Linux does to dirty pages whose write-back failed.
 type inodes struct {
-	mu    sync.Mutex
-	mem   *vfs.MemFS // nil: names only
+	mu  sync.Mutex
+	mem *vfs.MemFS // nil: names only
+
+	// linking keeps a CrashClone out of a Link: Pebble's MemFS takes a read lock
+	// twice in it, and a clone that asks for the write lock between stops both.
+	linking sync.Mutex
+
 	files map[string]*inode
 }
 
@@ -124,6 +129,8 @@ func (s *inodes) crashClone(cfg vfs.CrashCloneCfg) (*vfs.MemFS, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.linking.Lock()
+	defer s.linking.Unlock()
 	disk := s.mem.CrashClone(cfg)
 	for name, p := range s.files {
 		if len(p.lost) == 0 {
