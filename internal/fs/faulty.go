@@ -198,6 +198,8 @@ func (f *Faulty) OpenDir(name string) (File, error) {
 // ReuseForWrite implements vfs.FS.
 func (f *Faulty) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (File, error) {
 	return f.open(Op{Kind: OpReuse, Path: oldname, To: newname}, func() (File, error) {
+		f.inodes.linking.Lock()
+		defer f.inodes.linking.Unlock()
 		return f.base.ReuseForWrite(oldname, newname, category)
 	})
 }
@@ -241,6 +243,8 @@ func (f *Faulty) MkdirAll(dir string, perm os.FileMode) error {
 func (f *Faulty) Lock(name string) (io.Closer, error) {
 	var lock io.Closer
 	err := f.do(Op{Kind: OpLock, Path: name}, func() (err error) {
+		f.inodes.linking.Lock()
+		defer f.inodes.linking.Unlock()
 		lock, err = f.base.Lock(name)
 		return err
 	})

@@ -28,8 +28,9 @@ type inodes struct {
 	mu  sync.Mutex
 	mem *vfs.MemFS // nil: names only
 
-	// linking keeps a CrashClone out of a Link: Pebble's MemFS takes a read lock
-	// twice in it, and a clone that asks for the write lock between stops both.
+	// linking keeps a CrashClone out of a Link, a Lock and a reuse: Pebble's MemFS
+	// takes a read lock twice in them, and a clone that asks for the write lock
+	// between stops both.
 	linking sync.Mutex
 
 	files map[string]*inode
