@@ -151,10 +151,11 @@ func (m *machine) command(c *record.Command, id record.ID, eff *effects) (Outcom
 // queue. While there is a backlog, a delayed message that is due already joins
 // the timeline, so that it does not overtake the overdue ones.
 func (m *machine) send(c *record.Command, id record.ID, eff *effects) (Outcome, error) {
-	r, err := record.PeekSend(c, id)
+	p, err := record.PeekSend(c, id)
 	if err != nil {
 		return Outcome{}, err
 	}
+	r := p.Ref
 	if r.Level > timeline.Levels {
 		return Outcome{}, fmt.Errorf("%w: delay level %d", record.ErrCorrupt, r.Level)
 	}

@@ -197,7 +197,8 @@ func (e *Engine) Find(id record.ID) (record.Message, record.Ref, error) {
 			if err := record.DecodeSend(c.Payload, &m); err != nil {
 				return m, record.Ref{}, fmt.Errorf("message %v: %w", id, err)
 			}
-			r, err := record.PeekSend(&c, id)
+			p, err := record.PeekSend(&c, id)
+			r := p.Ref
 			if r.Due <= m.Stored {
 				r.Due = 0
 			}

@@ -26,6 +26,12 @@ const (
 	CommandPause      CommandType = 12 // a topic stops or resumes delivering
 	CommandTrim       CommandType = 13 // what became visible before a stamp is given up
 	CommandCarry      CommandType = 14 // what waits in a stretch of the log moves to the index
+	CommandLease      CommandType = 15 // offsets handed to a consumer, with the attempt
+	CommandPost       CommandType = 16 // a message with terms: once only, under a name, or half
+	CommandEndHalf    CommandType = 17 // a half message is committed or rolled back
+	CommandReset      CommandType = 18 // a group's position in one queue is set
+	CommandOperation  CommandType = 19 // a bulk operation begins or ends
+	CommandOperate    CommandType = 20 // one chunk of a bulk operation
 )
 
 // A Command is one command of a batch as it stands there, undecoded.
@@ -109,42 +115,20 @@ func putLength(b []byte, n int) {
 
 // AppendSend appends a send command. The message was checked (Message.Check).
 func AppendSend(dst []byte, m *Message) []byte {
-	dst = append(dst, byte(CommandSend), 0, 0, 0, 0, 0, 0, 0, 0)
-	at := len(dst)
+	dst, at := openSealed(dst, CommandSend)
 	dst = appendMessage(dst, m)
-	binary.LittleEndian.PutUint32(dst[at-4:], Checksum(0, dst[at:]))
-	putLength(dst[at-4-lengthBytes:at-4], len(dst)-at+4)
-	return dst
+	return closeSealed(dst, at)
 }
 
 // DecodeSend reads a send command's payload into m, verifying its own checksum.
 // Body and extension values share payload; the slices of m are used again.
 // After an error m holds nothing to rely on.
 func DecodeSend(payload []byte, m *Message) error {
-	if len(payload) < 4 {
-		return corrupt("message cut short")
-	}
-	if binary.LittleEndian.Uint32(payload) != Checksum(0, payload[4:]) {
-		return corrupt("message checksum differs")
-	}
-	return decodeMessage(payload[4:], m)
-}
-
-// DecodeMessageAt reads the send command whose bytes begin src, as they are
-// read from the log at a message's id, and verifies its checksum.
-//
-// It proves the bytes, not the place: a body may hold what looks like a send
-// command. An id that came from outside is to be found among the commands of
-// its batch, or in the timeline or a queue, before it is read.
-func DecodeMessageAt(src []byte, m *Message) error {
-	c, err := NextCommand(src, 0)
+	src, err := sealed(payload)
 	if err != nil {
 		return err
 	}
-	if c.Type != CommandSend {
-		return corrupt("no message here but command %d", c.Type)
-	}
-	return DecodeSend(c.Payload, m)
+	return decodeMessage(src, m)
 }
 
 // An OffsetRange is the offsets From up to but not including To.
@@ -167,8 +151,7 @@ func AppendAck(dst []byte, a *Ack) []byte {
 		dst = binary.AppendUvarint(dst, uint64(len(a.Ranges)))
 		var last Offset
 		for _, r := range a.Ranges {
-			dst = binary.AppendUvarint(dst, uint64(r.From-last))
-			dst = binary.AppendUvarint(dst, uint64(r.To-r.From))
+			dst = appendRange(dst, last, r.From, r.To)
 			last = r.To
 		}
 		return dst
@@ -184,10 +167,8 @@ func DecodeAck(payload []byte, a *Ack) error {
 	a.Ranges = slices.Grow(a.Ranges[:0], n)
 	var last Offset
 	for ; n > 0 && r.err == nil; n-- {
-		from := last + Offset(r.uvarint())
-		to := from + Offset(r.uvarint())
-		if from < last || to <= from { // the sums wrap around
-			r.fail("offset ranges out of order")
+		from, to := r.offsets(last)
+		if r.err != nil {
 			break
 		}
 		a.Ranges = append(a.Ranges, OffsetRange{from, to})
@@ -204,6 +185,9 @@ const (
 	ReasonNack   Reason = 1 // the consumer gave them back
 	ReasonExpiry Reason = 2 // their lease ran out
 )
+
+// Known says that this binary knows the reason.
+func (r Reason) Known() bool { return r == ReasonNack || r == ReasonExpiry }
 
 // A Released offset, how often it had been delivered, and when it may be
 // delivered again (Unix ms, 0 for at once).
@@ -297,6 +281,21 @@ func (r *reader) key() Key {
 	}
 }
 
+func appendRef(dst []byte, ref *Ref) []byte {
+	dst = appendKey(dst, ref.Key())
+	dst = binary.AppendUvarint(dst, uint64(ref.Size))
+	dst = binary.LittleEndian.AppendUint32(dst, ref.Tag)
+	return append(dst, ref.Level)
+}
+
+func (r *reader) ref() Ref {
+	k := r.key()
+	return Ref{
+		Due: k.Due, ID: k.ID, Kind: k.Kind, Queue: k.Queue,
+		Size: r.uvarint32(), Tag: r.uint32(), Level: r.byte(),
+	}
+}
+
 // A Cancel takes a waiting reference away. Key and Level are those that the
 // message was sent with; apply knows whether it was moved since. A due of 0
 // stands for a message that was due by its own stamp.
@@ -330,22 +329,14 @@ type Reschedule struct {
 // AppendReschedule appends a reschedule command.
 func AppendReschedule(dst []byte, c *Reschedule) []byte {
 	return appendFrame(dst, CommandReschedule, func(dst []byte) []byte {
-		dst = appendKey(dst, c.Ref.Key())
-		dst = binary.AppendUvarint(dst, uint64(c.Ref.Size))
-		dst = binary.LittleEndian.AppendUint32(dst, c.Ref.Tag)
-		dst = append(dst, c.Ref.Level)
-		return appendTime(dst, c.Due)
+		return appendTime(appendRef(dst, &c.Ref), c.Due)
 	})
 }
 
 // DecodeReschedule reads a reschedule command's payload.
 func DecodeReschedule(payload []byte) (c Reschedule, err error) {
 	r := reader{src: payload}
-	k := r.key()
-	c.Ref = Ref{Due: k.Due, ID: k.ID, Kind: k.Kind, Queue: k.Queue}
-	c.Ref.Size = r.uvarint32()
-	c.Ref.Tag = r.uint32()
-	c.Ref.Level = r.byte()
+	c.Ref = r.ref()
 	c.Due = r.time()
 	return c, r.end()
 }

@@ -73,6 +73,9 @@ const (
 	StartAt       StartPolicy = 3 // the first entry visible at or after StartTime
 )
 
+// Known says that this binary knows the policy.
+func (p StartPolicy) Known() bool { return p >= StartEarliest && p <= StartAt }
+
 // A Group makes a consumer group, or changes the attributes of the one with
 // its number.
 type Group struct {

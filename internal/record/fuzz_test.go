@@ -108,22 +108,25 @@ func FuzzPeekSend(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, message []byte) {
 		c := record.Command{Type: record.CommandSend, Size: len(message) + 9, Payload: sealed(message)}
-		ref, peeked := record.PeekSend(&c, 7)
+		p, peeked := record.PeekSend(&c, 7)
 		var m record.Message
 		if err := record.DecodeSend(c.Payload, &m); err != nil {
 			return // a glance stops before the properties
 		}
-		if want := refOf(&m, c.Size); peeked != nil || ref != want {
-			t.Errorf("% x: PeekSend = %+v, %v; want %+v", message, ref, peeked, want)
+		if want := peekOf(&m, c.Size); peeked != nil || !equal(p, want) {
+			t.Errorf("% x: PeekSend = %+v, %v; want %+v", message, p, peeked, want)
 		}
 	})
 }
 
-// refOf is the reference that a message has, written down plainly.
-func refOf(m *record.Message, size int) record.Ref {
-	return record.Ref{
-		Due: m.Due, ID: 7, Size: uint32(size), Queue: m.Queue,
-		Tag: record.TagHash(m.Tag), Kind: record.KindMessage, Level: m.Level,
+// peekOf is what a glance at a message must see, written down plainly.
+func peekOf(m *record.Message, size int) record.Peek {
+	return record.Peek{
+		Ref: record.Ref{
+			Due: m.Due, ID: 7, Size: uint32(size), Queue: m.Queue,
+			Tag: record.TagHash(m.Tag), Kind: record.KindMessage, Level: m.Level,
+		},
+		Key: []byte(m.Key),
 	}
 }
 

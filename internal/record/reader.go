@@ -97,6 +97,16 @@ func (r *reader) uint32() uint32 {
 	return v
 }
 
+func (r *reader) uint64() uint64 {
+	if len(r.src) < 8 {
+		r.fail("bytes end early")
+		return 0
+	}
+	v := binary.LittleEndian.Uint64(r.src)
+	r.src = r.src[8:]
+	return v
+}
+
 func (r *reader) flag() bool {
 	b := r.byte()
 	if b > 1 {

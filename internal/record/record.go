@@ -66,6 +66,9 @@ const (
 	KindRetry   Kind = 3 // a redelivery to one group
 )
 
+// Known says that this binary knows the kind.
+func (k Kind) Known() bool { return k >= KindMessage && k <= KindRetry }
+
 // A Ref is what the timeline holds of a waiting message: 32 bytes in memory.
 type Ref struct {
 	Due   int64       // Unix ms, rounded up

@@ -65,8 +65,8 @@ func TestPeekSend(t *testing.T) {
 		if err != nil {
 			t.Fatalf("NextCommand: %v", err)
 		}
-		if ref, err := record.PeekSend(&c, 7); err != nil || ref != refOf(&m, c.Size) {
-			t.Errorf("PeekSend of %+v = %+v, %v; want %+v", m, ref, err, refOf(&m, c.Size))
+		if p, err := record.PeekSend(&c, 7); err != nil || !equal(p, peekOf(&m, c.Size)) {
+			t.Errorf("PeekSend of %+v = %+v, %v; want %+v", m, p, err, peekOf(&m, c.Size))
 		}
 	}
 	m := fullMessage()
@@ -75,8 +75,8 @@ func TestPeekSend(t *testing.T) {
 	seen := bytes.Index(payload, []byte("\x04paid")) + len("\x04paid")
 	for n := range seen {
 		c.Payload = payload[:n]
-		if ref, err := record.PeekSend(&c, 7); !errors.Is(err, record.ErrCorrupt) {
-			t.Errorf("PeekSend of %d bytes = %+v, %v; want ErrCorrupt", n, ref, err)
+		if p, err := record.PeekSend(&c, 7); !errors.Is(err, record.ErrCorrupt) {
+			t.Errorf("PeekSend of %d bytes = %+v, %v; want ErrCorrupt", n, p, err)
 		}
 	}
 }
