@@ -88,6 +88,42 @@ func TestBatchAllocatesNothingWhenWarm(t *testing.T) {
 	}
 }
 
+func TestPostAndLeaseAllocateNothingWhenWarm(t *testing.T) {
+	m := plainMessage()
+	m.Key = "order-42"
+	terms := record.Terms{Once: onceHash, Print: 1, Until: now, Name: nameHash}
+	lease := record.Lease{Group: 1, Queue: 2, Runs: []record.LeaseRun{{From: 3, To: 9, Attempt: 1}, {From: 10, To: 11, Attempt: 2}}}
+	buf := make([]byte, 0, 4096)
+	wantNoAllocations(t, "a post and a lease into a warm buffer", func() {
+		buf = record.AppendPost(buf[:0], &terms, &m)
+		buf = record.AppendLease(buf, &lease)
+	})
+	post, err := record.NextCommand(buf, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := record.NextCommand(buf, post.Size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gotTerms record.Terms
+	var gotLease record.Lease
+	var peek record.Peek
+	var failed error
+	wantNoAllocations(t, "a glance at the post and the lease into a reused value", func() {
+		var err error
+		if peek, err = record.PeekPost(&post, 7, &gotTerms); err != nil {
+			failed = err
+		}
+		if err := record.DecodeLease(next.Payload, &gotLease); err != nil {
+			failed = err
+		}
+	})
+	if failed != nil || gotTerms != terms || !equal(gotLease, lease) || string(peek.Key) != m.Key {
+		t.Errorf("came back as %+v, key %q and %+v, %v", gotTerms, peek.Key, gotLease, failed)
+	}
+}
+
 func BenchmarkAppendSend(b *testing.B) {
 	m := plainMessage()
 	buf := record.AppendSend(nil, &m)

@@ -59,7 +59,7 @@ const (
 var waitingKey = record.Key{Due: now + 1_800_000, ID: 0x1234_5678, Kind: record.KindMessage, Queue: 9}
 
 func codecs() []codec {
-	return append(messageCodecs(), adminCodecs()...)
+	return append(append(messageCodecs(), adminCodecs()...), laterCodecs()...)
 }
 
 func messageCodecs() []codec {

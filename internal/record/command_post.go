@@ -47,8 +47,8 @@ const (
 )
 
 // AppendPost appends a post command: a message with terms. The message was
-// checked (Message.Check). The message of a half message has the due of no
-// commit yet, so its Due is commonly 0.
+// checked (Message.Check). Due and Level of a half message decide nothing: what
+// it waits for is Check, and then what its EndHalf says.
 //
 //	 0       4      5
 //	+-------+------+- - - -+- - - -+- - - -+- - - - - - - -+

@@ -11,7 +11,7 @@ import (
 // goldenFields names the payload bytes of the first samples of each command.
 // The widths are counted by hand from docs/formats/record.md, not by code.
 func goldenFields() map[record.CommandType][][]field {
-	return map[record.CommandType][][]field{
+	return addLaterFields(map[record.CommandType][][]field{
 		record.CommandSend: {
 			{
 				{4, "CRC-32C of the rest of the payload"},
@@ -57,7 +57,7 @@ func goldenFields() map[record.CommandType][][]field {
 		record.CommandPause:    {{{1, "topic 5"}, {1, "paused: yes"}}},
 		record.CommandTrim:     {{{6, "before: 1790000000123"}}},
 		record.CommandCarry:    {{{5, "from 0x40000000"}, {5, "to 0x80000000"}}},
-	}
+	})
 }
 
 func keyFields() []field {
@@ -130,6 +130,12 @@ func TestGoldenNumbers(t *testing.T) {
 		{"CommandPause", record.CommandPause},
 		{"CommandTrim", record.CommandTrim},
 		{"CommandCarry", record.CommandCarry},
+		{"CommandLease", record.CommandLease},
+		{"CommandPost", record.CommandPost},
+		{"CommandEndHalf", record.CommandEndHalf},
+		{"CommandReset", record.CommandReset},
+		{"CommandOperation", record.CommandOperation},
+		{"CommandOperate", record.CommandOperate},
 		{"KindMessage", record.KindMessage},
 		{"KindCheck", record.KindCheck},
 		{"KindRetry", record.KindRetry},
@@ -138,6 +144,9 @@ func TestGoldenNumbers(t *testing.T) {
 		{"StartEarliest", record.StartEarliest},
 		{"StartLatest", record.StartLatest},
 		{"StartAt", record.StartAt},
+		{"OperationRunning", record.OperationRunning},
+		{"OperationDone", record.OperationDone},
+		{"OperationStopped", record.OperationStopped},
 		{"ExtOrigin", record.ExtOrigin},
 		{"ExtAttempts", record.ExtAttempts},
 		{"ExtIdempotency", record.ExtIdempotency},

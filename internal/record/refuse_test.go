@@ -231,11 +231,16 @@ func TestForgedCountsAllocateNothing(t *testing.T) {
 		{"property value", record.CommandSend, []byte{1 << 5, 1, 1, 1, 0}},
 		{"extensions", record.CommandSend, []byte{1 << 6, 1, 1}},
 		{"extension value", record.CommandSend, []byte{1 << 6, 1, 1, 1, 5}},
+		{"runs", record.CommandLease, []byte{1, 1}},
+		{"producer", record.CommandPost, []byte{1 << 2}},
+		{"key under terms", record.CommandPost, []byte{0, 1 << 3, 1, 1}},
+		{"spec", record.CommandOperation, []byte{1, 1}},
+		{"steered entries", record.CommandOperate, []byte{1, 1, 1, 1, 1}},
 	}
 	for _, tt := range tests {
 		for _, count := range counts {
 			payload := append(append(bytes.Clone(tt.head), count...), make([]byte, 64)...)
-			if tt.typ == record.CommandSend {
+			if tt.typ == record.CommandSend || tt.typ == record.CommandPost {
 				payload = sealed(payload)
 			}
 			var err error
@@ -267,6 +272,8 @@ func TestManyEmptyItemsStayWithinTheMultiple(t *testing.T) {
 		{"extensions", sealed(zeros([]byte{1 << 6, 1, 1}, 2)), decodeError(into(record.DecodeSend))},
 		{"entries", zeros([]byte{1, 1, 1}, 3), decodeError(into(record.DecodeRelease))},
 		{"attributes", zeros([]byte{1, 1, 1, 0}, 2), decodeError(record.DecodeTopic)},
+		{"runs", append(append([]byte{1, 1}, uvarint(n)...), bytes.Repeat([]byte{0, 1, 0}, n)...), decodeError(into(record.DecodeLease))},
+		{"steered entries", zeros([]byte{1, 1, 1, 1, 1}, 11), decodeError(into(record.DecodeOperate))},
 	}
 	for _, tt := range tests {
 		var err error
@@ -379,22 +386,5 @@ func TestCommandsStopsAtFirstError(t *testing.T) {
 	}
 	if err := record.Commands(nil, func(record.Command) error { return stop }); err != nil {
 		t.Errorf("Commands of nothing = %v", err)
-	}
-}
-
-func TestDecodeMessageAt(t *testing.T) {
-	want := fullMessage()
-	src := record.AppendTrim(record.AppendSend(nil, &want), &record.Trim{Before: 1})
-	var got record.Message
-	if err := record.DecodeMessageAt(src, &got); err != nil || !equal(want, got) {
-		t.Errorf("DecodeMessageAt = %+v, %v; want %+v", got, err, want)
-	}
-	trim := record.AppendTrim(nil, &record.Trim{Before: 1})
-	ack := bytes.Clone(src) // a good message in a command of another type
-	ack[0] = byte(record.CommandAck)
-	for _, src := range [][]byte{nil, trim, ack, src[1:], src[:20]} {
-		if err := record.DecodeMessageAt(src, &got); !errors.Is(err, record.ErrCorrupt) {
-			t.Errorf("DecodeMessageAt(% x...) = %v, want ErrCorrupt", src[:min(8, len(src))], err)
-		}
 	}
 }

@@ -66,6 +66,12 @@ func TestRoundTripAny(t *testing.T) {
 		record.CommandPause:      rapid.Make[record.Pause]().AsAny(),
 		record.CommandTrim:       rapid.Make[record.Trim]().AsAny(),
 		record.CommandCarry:      rapid.Make[record.Carry]().AsAny(),
+		record.CommandLease:      rapid.Custom(drawLease).AsAny(),
+		record.CommandPost:       rapid.Custom(drawPosted).AsAny(),
+		record.CommandEndHalf:    rapid.Make[record.EndHalf]().AsAny(),
+		record.CommandReset:      rapid.Make[record.Reset]().AsAny(),
+		record.CommandOperation:  rapid.Make[record.Operation]().AsAny(),
+		record.CommandOperate:    rapid.Make[record.Operate]().AsAny(),
 	}
 	for _, c := range codecs() {
 		t.Run(c.name, func(t *testing.T) {
@@ -133,6 +139,25 @@ func TestDecodeIntoUsedValue(t *testing.T) {
 		t.Fatalf("DecodeRelease: %v", err)
 	}
 	check("release", usedRelease, release)
+	usedLease := record.Lease{Group: 1, Runs: []record.LeaseRun{{From: 1, To: 2, Attempt: 1}, {From: 3, To: 4}}}
+	lease := record.Lease{Queue: 2, Runs: []record.LeaseRun{{From: 7, To: 8, Attempt: 3}}}
+	if err := record.DecodeLease(payloadOf(t, record.AppendLease(nil, &lease)), &usedLease); err != nil {
+		t.Fatalf("DecodeLease: %v", err)
+	}
+	check("lease", usedLease, lease)
+	usedOperate := record.Operate{Number: 1, Cursor: waitingKey, Entries: []record.Steer{{Due: 1}, {Due: 2}}}
+	operate := record.Operate{Number: 2, Entries: []record.Steer{{Due: 3}}}
+	if err := record.DecodeOperate(payloadOf(t, record.AppendOperate(nil, &operate)), &usedOperate); err != nil {
+		t.Fatalf("DecodeOperate: %v", err)
+	}
+	check("operate", usedOperate, operate)
+	for _, p := range posts() {
+		used := posted{fullTerms(), fullMessage()}
+		if err := record.DecodePost(payloadOf(t, appendPost(nil, &p)), &used.Terms, &used.Message); err != nil {
+			t.Fatalf("DecodePost: %v", err)
+		}
+		check("post", used, p)
+	}
 }
 
 func payloadOf(t testing.TB, whole []byte) []byte {
