@@ -27,7 +27,7 @@ const (
 	stateSetting  = 'x'
 )
 
-type keyValue struct{ key, value []byte }
+type keyValue struct{ key, value []byte } // without a value the key is deleted
 
 // exciseEvery is after how many cuts what was delivered before the last one is
 // removed from the index. It is only garbage by then: readers begin at the head.
@@ -56,7 +56,7 @@ func (m *machine) freeze(end log.Start) *frozenCut {
 		number:   m.cuts,
 		end:      end,
 		line:     m.line.Freeze(m.stamp),
-		queues:   m.queues.Freeze(m.cuts),
+		queues:   m.queues.Freeze(m.cuts, 0),
 		groups:   m.groups.Freeze(),
 		settings: m.changed,
 	}
@@ -103,7 +103,10 @@ func (f *frozenCut) write(x *index.Index) error {
 	if f.number%exciseEvery != 0 {
 		return nil
 	}
-	return f.line.Excise(x)
+	if err := f.line.Excise(x); err != nil {
+		return err
+	}
+	return f.queues.Excise(x)
 }
 
 func (f *frozenCut) fill(c *index.Cut) error {
@@ -114,7 +117,13 @@ func (f *frozenCut) fill(c *index.Cut) error {
 		return err
 	}
 	for _, kv := range f.small {
-		if err := c.Set(SpaceState, kv.key, kv.value); err != nil {
+		var err error
+		if kv.value == nil {
+			err = c.Delete(SpaceState, kv.key)
+		} else {
+			err = c.Set(SpaceState, kv.key, kv.value)
+		}
+		if err != nil {
 			return fmt.Errorf("cut state: %w", err)
 		}
 	}
@@ -162,7 +171,7 @@ func (m *machine) appendApplied(dst []byte, end log.Start, line []byte) []byte {
 func restore(x *index.Index) (m *machine, end log.Start, err error) {
 	m = &machine{
 		topics:    newTopics(),
-		queues:    queue.NewSet(x),
+		queues:    queue.NewSet(x, queue.Visible()),
 		groups:    group.NewSet(),
 		settings:  make(map[string]string),
 		changed:   make(map[string]struct{}),

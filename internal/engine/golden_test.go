@@ -147,7 +147,7 @@ func FuzzRestoreState(f *testing.F) {
 	f.Add([]byte{stateSetting, 'n'}, []byte("v"))
 	f.Add([]byte{stateGroup, 0, 0, 0, 0}, record.AppendGroup(nil, &record.Group{Name: "g", Start: record.StartEarliest}))
 	f.Fuzz(func(t *testing.T, key, value []byte) {
-		x := &machine{topics: newTopics(), queues: queue.NewSet(nil), groups: group.NewSet(), settings: make(map[string]string)}
+		x := &machine{topics: newTopics(), queues: queue.NewSet(nil, queue.Visible()), groups: group.NewSet(), settings: make(map[string]string)}
 		_ = x.restoreOne(key, value) // it may refuse; it must not panic or grow without bound
 	})
 }

@@ -53,7 +53,7 @@ func (m *machine) hashQueue(h hash.Hash, n record.QueueNumber) error {
 	q := m.queues.Get(n)
 	fmt.Fprintf(h, "queue %d %d\n", n, q.Next())
 	var entries []queue.Entry
-	for o := q.Min(); o < q.Next(); o += record.Offset(len(entries)) {
+	for o := q.First(); o < q.Next(); o += record.Offset(len(entries)) {
 		var ok bool
 		if entries, ok = q.Memory(entries[:0], o, 4096); !ok {
 			p, stored := q.Place(o)

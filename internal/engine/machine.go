@@ -202,7 +202,7 @@ func (m *machine) start(g *group.Group, q *queue.Queue) record.Offset {
 	if g.Start == record.StartLatest {
 		return q.Next()
 	}
-	return q.Min()
+	return q.First()
 }
 
 func (m *machine) commit(payload []byte) (Outcome, error) {

@@ -469,7 +469,7 @@ func pageAll(t *testing.T, line *timeline.Timeline) (refs []record.Ref) {
 func entriesOf(t *testing.T, m *machine, n record.QueueNumber) (all []queue.Entry) {
 	t.Helper()
 	q := m.queues.Get(n)
-	for o := q.Min(); o < q.Next(); o = record.Offset(len(all)) {
+	for o := q.First(); o < q.Next(); o = record.Offset(len(all)) {
 		got, ok := q.Memory(all, o, 5)
 		if !ok {
 			p, stored := q.Place(o)

@@ -97,7 +97,7 @@ func (e *Engine) Bounds(n record.QueueNumber) (from, next record.Offset, err err
 	if q == nil {
 		return 0, 0, fmt.Errorf("queue %d: %w", n, ErrNotFound)
 	}
-	return q.Min(), q.Next(), nil
+	return q.First(), q.Next(), nil
 }
 
 // Entries appends up to limit entries of a queue from an offset on. Fewer than
@@ -117,7 +117,11 @@ func (e *Engine) Entries(dst []queue.Entry, n record.QueueNumber, from record.Of
 		case ok:
 			return got, nil
 		case stored:
-			return e.m.queues.Read(dst, place, from, limit)
+			got, err := e.m.queues.Read(dst, place, from, limit)
+			if errors.Is(err, queue.ErrTrimmed) {
+				continue // given up meanwhile; the next look says so
+			}
+			return got, err
 		default:
 			return dst, fmt.Errorf("queue %d offset %d: %w", n, from, ErrNotFound)
 		}

@@ -13,9 +13,21 @@ import (
 // first so that a cut's table overlaps no other and is never compacted. The
 // directory says for each epoch where each queue begins in it.
 const (
-	SpaceEntries   index.Space = 'q'
-	SpaceDirectory index.Space = 'd'
+	SpaceEntries         index.Space = 'q'
+	SpaceDirectory       index.Space = 'd'
+	SpaceParked          index.Space = 'p'
+	SpaceParkedDirectory index.Space = 'e'
 )
+
+// Spaces are where one [Set] keeps its entries and their directory.
+type Spaces struct{ Entries, Directory index.Space }
+
+// Visible are the spaces of what consumers see.
+func Visible() Spaces { return Spaces{SpaceEntries, SpaceDirectory} }
+
+// Parked are the spaces of what is kept back from consumers, in sequences of
+// its own under the same queue numbers.
+func Parked() Spaces { return Spaces{SpaceParked, SpaceParkedDirectory} }
 
 // blockEntries is how many entries a block holds at most.
 const blockEntries = 128
@@ -88,29 +100,42 @@ func decodeBlock(dst []Entry, src []byte) ([]Entry, error) {
 	return dst, nil
 }
 
-// appendDirectory appends one epoch's directory: queue and first offset.
-func appendDirectory(dst []byte, frozen []frozenQueue) []byte {
+// appendDirectory appends one epoch's directory: queue and first offset, then
+// the greatest VisibleAt among the epoch's entries.
+func appendDirectory(dst []byte, frozen []frozenQueue, last int64) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(frozen)))
 	for _, f := range frozen {
 		dst = binary.AppendUvarint(dst, uint64(f.queue))
 		dst = binary.AppendUvarint(dst, uint64(f.from))
 	}
-	return dst
+	return binary.AppendUvarint(dst, uint64(last))
 }
 
-func decodeDirectory(src []byte, fn func(q record.QueueNumber, from record.Offset) error) error {
+// unknown stands for the greatest VisibleAt of an epoch whose directory does
+// not tell, as the first stores had it.
+const unknown = -1
+
+// decodeDirectory calls fn for each queue of an epoch's directory and gives the
+// greatest VisibleAt in the epoch, or unknown.
+func decodeDirectory(src []byte, fn func(q record.QueueNumber, from record.Offset)) (last int64, err error) {
 	r := record.ReadFields(src)
-	for range min(r.Uvarint(), uint64(len(src))) {
+	n := r.Uvarint()
+	for range min(n, uint64(len(src))) {
 		q, from := r.Uvarint(), r.Uvarint()
 		if r.Bad() || q > 1<<32-1 {
+			r.Fail()
 			break
 		}
-		if err := fn(record.QueueNumber(q), record.Offset(from)); err != nil {
-			return err
+		fn(record.QueueNumber(q), record.Offset(from))
+	}
+	last = unknown
+	if r.Left() > 0 {
+		if last = int64(r.Uvarint()); last < 0 {
+			r.Fail()
 		}
 	}
 	if !r.Done() {
-		return fmt.Errorf("%w: directory of queue entries", record.ErrCorrupt)
+		return unknown, fmt.Errorf("%w: directory of queue entries", record.ErrCorrupt)
 	}
-	return nil
+	return last, nil
 }

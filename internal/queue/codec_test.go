@@ -40,10 +40,10 @@ func FuzzDecodeBlock(f *testing.F) {
 }
 
 func FuzzDecodeDirectory(f *testing.F) {
-	f.Add(appendDirectory(nil, []frozenQueue{{queue: 1, from: 0}, {queue: 70_000, from: 1 << 40}}))
+	f.Add(appendDirectory(nil, []frozenQueue{{queue: 1, from: 0}, {queue: 70_000, from: 1 << 40}}, 1_796_115_600_000))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		n := 0
-		err := decodeDirectory(src, func(record.QueueNumber, record.Offset) error { n++; return nil })
+		_, err := decodeDirectory(src, func(record.QueueNumber, record.Offset) { n++ })
 		if err == nil && n > len(src) {
 			t.Errorf("%d queues in %d bytes", n, len(src))
 		}
@@ -53,11 +53,11 @@ func FuzzDecodeDirectory(f *testing.F) {
 func FuzzRestore(f *testing.F) {
 	f.Add((&Queue{Topic: 3, next: 12, lastVisible: 1_796_115_600_000}).appendState(nil))
 	f.Fuzz(func(t *testing.T, state []byte) {
-		s := NewSet(nil)
+		s := NewSet(nil, Visible())
 		if s.Restore(5, state) != nil {
 			return
 		}
-		again := NewSet(nil)
+		again := NewSet(nil, Visible())
 		if err := again.Restore(5, s.Get(5).appendState(nil)); err != nil || again.Get(5).Next() != s.Get(5).Next() {
 			t.Errorf("state %x does not survive: %v", state, err)
 		}
@@ -67,12 +67,12 @@ func FuzzRestore(f *testing.F) {
 // TestMemoryReadsEveryOffset reads from every offset, across a freeze, with
 // limits that end inside pieces.
 func TestMemoryReadsEveryOffset(t *testing.T) {
-	s := NewSet(nil)
+	s := NewSet(nil, Visible())
 	q := s.Add(1, 1)
 	const n = 3000
 	for i := range n {
 		if i == 1700 {
-			s.Freeze(1)
+			s.Freeze(1, 0)
 		}
 		s.Append(q, Entry{ID: record.ID(1000 + i)}, int64(i/10))
 	}

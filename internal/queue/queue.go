@@ -8,7 +8,11 @@
 // changes and is read without it.
 package queue
 
-import "github.com/duemq/duemq/internal/record"
+import (
+	"sync/atomic"
+
+	"github.com/duemq/duemq/internal/record"
+)
 
 // An Entry is one visible message.
 type Entry struct {
@@ -32,6 +36,8 @@ type Queue struct {
 	liveFrom    record.Offset
 	frozenFrom  record.Offset
 	dirty       bool
+	ended       bool
+	min         atomic.Pointer[minimum] // see [Set.Min]
 }
 
 // A part says that a cut (its epoch) holds entries from an offset on.
@@ -43,8 +49,10 @@ type part struct {
 // Next is the offset that the next entry will get.
 func (q *Queue) Next() record.Offset { return q.next }
 
-// Min is the smallest offset that can be read.
-func (q *Queue) Min() record.Offset {
+// First is the smallest offset that is still kept, [Queue.Next] if none is. What
+// is not visible any more is given up by later cuts, so it depends on when they
+// happened: what decides asks [Set.Min].
+func (q *Queue) First() record.Offset {
 	if len(q.parts) > 0 {
 		return q.parts[0].from
 	}
@@ -56,13 +64,21 @@ func (q *Queue) Min() record.Offset {
 
 // Set is all queues, by number. Numbers are dense and never used again.
 type Set struct {
+	src    Source
+	spaces Spaces
+
 	queues []*Queue
 	dirty  []*Queue
-	src    Source
+	ended  []record.QueueNumber // since the last freeze
+	epochs []epoch              // in the index, oldest first
+
+	below   atomic.Uint32 // epochs below it are given up: nothing is kept of them but garbage
+	excised atomic.Uint32 // epochs below it have left no garbage
 }
 
-// NewSet makes an empty set over the index.
-func NewSet(src Source) *Set { return &Set{src: src} }
+// NewSet makes an empty set over those spaces of the index. Sets over different
+// spaces may use the same numbers.
+func NewSet(src Source, spaces Spaces) *Set { return &Set{src: src, spaces: spaces} }
 
 // Add makes a queue.
 func (s *Set) Add(n record.QueueNumber, topic record.TopicNumber) *Queue {
@@ -80,6 +96,19 @@ func (s *Set) Get(n record.QueueNumber) *Queue {
 		return nil
 	}
 	return s.queues[n]
+}
+
+// End ends a queue for ever: [Set.Get] does not find it any more, the next cut
+// deletes its small state, and its entries go with the epochs that hold them.
+// Without a queue of that number it does nothing.
+func (s *Set) End(n record.QueueNumber) {
+	q := s.Get(n)
+	if q == nil {
+		return
+	}
+	q.ended = true
+	s.queues[n] = nil
+	s.ended = append(s.ended, n)
 }
 
 // Append makes an entry visible at stamp (Unix ms) and answers with its offset.

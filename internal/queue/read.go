@@ -2,11 +2,17 @@ package queue
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sort"
 
 	"github.com/duemq/duemq/internal/record"
 )
+
+// ErrTrimmed says that the entries of a [Stored] place were given up since it
+// was found. Look again under the lock: [Queue.Place] does not give it any more.
+// It is not [record.ErrCorrupt], which says that entries are missing.
+var ErrTrimmed = errors.New("queue entries are not kept any more")
 
 // A Stored place is where in the index an offset lies; [Set.Read] reads on from
 // there without any lock.
@@ -34,11 +40,12 @@ func (q *Queue) Place(from record.Offset) (Stored, bool) {
 }
 
 // Read appends up to limit entries from offset on, as far as they lie in one
-// part of the index. It needs no lock.
+// part of the index. It needs no lock, so the entries may have been given up
+// since the place was found; then the error is of class [ErrTrimmed].
 func (s *Set) Read(dst []Entry, p Stored, from record.Offset, limit int) ([]Entry, error) {
 	lower := appendBlockKey(nil, p.epoch, p.queue, 0)
 	upper := appendBlockKey(nil, p.epoch, p.queue+1, 0)
-	it, err := s.src.NewIter(SpaceEntries, lower, upper)
+	it, err := s.src.NewIter(s.spaces.Entries, lower, upper)
 	if err != nil {
 		return dst, fmt.Errorf("queue %d: %w", p.queue, err)
 	}
@@ -62,7 +69,16 @@ func (s *Set) Read(dst []Entry, p Stored, from record.Offset, limit int) ([]Entr
 		return dst, fmt.Errorf("queue %d: %w", p.queue, err)
 	}
 	if len(dst) == start {
-		return dst, fmt.Errorf("%w: queue %d has no entry at offset %d in the index", record.ErrCorrupt, p.queue, from)
+		return dst, s.missing(p.epoch, p.queue, from)
 	}
 	return dst, nil
+}
+
+// missing says why the index has no entry at an offset.
+func (s *Set) missing(epoch uint32, q record.QueueNumber, o record.Offset) error {
+	class := record.ErrCorrupt
+	if epoch < s.below.Load() {
+		class = ErrTrimmed
+	}
+	return fmt.Errorf("%w: queue %d has no entry at offset %d in the index", class, q, o)
 }
