@@ -137,7 +137,7 @@ func TestPlanted(t *testing.T) {
 		{
 			name:  "import of the front door",
 			plant: files{"internal/record/up.go": "package record\n\nimport _ \"" + modulePath + "\"\n"},
-			want:  "internal/record/up.go:3: internal/record (floor 0) imports . (floor 12)",
+			want:  "internal/record/up.go:3: internal/record (floor 0) imports . (floor 13)",
 		},
 		{
 			name: "import of a neighbour",

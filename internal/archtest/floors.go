@@ -20,7 +20,7 @@ var floors = [][]string{
 	{"internal/timeline"},
 	{"internal/queue"},
 	{"internal/group"},
-	{"internal/dedupe", "internal/keys"},
+	{"internal/count", "internal/dedupe", "internal/keys"},
 	{"internal/engine"},
 	{"internal/broker"},
 	{"internal/remoting", "internal/grpcapi", "internal/httpapi"},
