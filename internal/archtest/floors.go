@@ -13,7 +13,7 @@ const modulePath = "github.com/duemq/duemq"
 // must not touch (files, sockets, libraries) stands in .golangci.yml.
 var floors = [][]string{
 	{"internal/record"},
-	{"internal/clock", "internal/fs"},
+	{"internal/clock", "internal/fs", "internal/backup"},
 	{"internal/log"},
 	{"internal/index"},
 	{"wheel"},
