@@ -11,9 +11,9 @@ import (
 	"github.com/duemq/duemq/internal/record"
 )
 
-// sweepRows is how many rows of [SpaceFiled] a cut looks at, or twice what it
+// lookRows is how many rows of [SpaceFiled] a cut looks at, or twice what it
 // adds if that is more, so that sweeping never falls behind putting.
-const sweepRows = 10_000
+const lookRows = 10_000
 
 // askAgain is how many ms later a message is asked for again that is overdue
 // and still waits: in a paused topic, or in a backlog.
@@ -23,24 +23,36 @@ const askAgain = 60_000
 type Frozen struct {
 	src     Source
 	entries map[record.Hash]Entry
-	rows    int
+	plan    plan // made by the cut before
+	next    plan
+}
+
+// A plan is what one cut found in the index and the next one does about it.
+//
+// Between the freeze and the moment at which a message is found not to wait any
+// more, commands may have found it waiting, and must find it again when they are
+// replayed from that cut. So what is over leaves with the next cut, whose replay
+// begins later.
+type plan struct {
+	changes []change
+	last    []byte // of the rows of [SpaceFiled] that were looked at
 }
 
 // Freeze begins a cut: the entries so far go into the Frozen. There is one cut
 // at a time.
 func (s *Set) Freeze() *Frozen {
-	f := &Frozen{src: s.src, entries: s.live, rows: max(sweepRows, 2*len(s.live))}
-	s.frozen, s.live = s.live, make(map[record.Hash]Entry)
+	f := &Frozen{src: s.src, entries: s.live, plan: s.plan}
+	s.frozen, s.live, s.plan = s.live, make(map[record.Hash]Entry), plan{}
 	return f
 }
 
 // Install ends a cut that is durable: the index takes over.
-func (s *Set) Install(*Frozen) { s.frozen = nil }
+func (s *Set) Install(f *Frozen) { s.frozen, s.plan = nil, f.next }
 
 // Abandon ends a cut that failed: the entries go back, below newer ones.
 func (s *Set) Abandon(f *Frozen) {
 	maps.Copy(f.entries, s.live)
-	s.live, s.frozen = f.entries, nil
+	s.live, s.frozen, s.plan = f.entries, nil, f.plan
 }
 
 // A change is one hash's part of a cut.
@@ -62,90 +74,101 @@ func sortChanges(changes []change) {
 	slices.SortStableFunc(changes, func(a, b change) int { return compareKey(a.hash, b.hash[:]) })
 }
 
-// Write adds the entries to the cut and sweeps some that do not count at stamp,
-// the highest up to the cut. waits answers as of the cut as well: what left the
-// timeline after the freeze still waits, because commands between the freeze and
-// that moment found it waiting, and must find it again when they are replayed.
+// Write adds the entries to the cut, removes some of those that the cut before
+// found to be over, and looks for more. stamp is the highest stamp up to the cut.
+// waits is asked beside the set and answers as of the cut or of any later moment.
 func (f *Frozen) Write(c *index.Cut, stamp int64, waits Waits) error {
-	if err := f.write(c, max(stamp, 0), waits); err != nil {
+	stamp = max(stamp, 0)
+	if err := f.write(c, stamp); err != nil {
 		return fmt.Errorf("cut deduplication: %w", err)
+	}
+	var err error
+	if f.next, err = f.look(stamp, waits); err != nil {
+		return fmt.Errorf("sweep deduplication: %w", err)
 	}
 	return nil
 }
 
-func (f *Frozen) write(c *index.Cut, stamp int64, waits Waits) error {
+func (f *Frozen) write(c *index.Cut, stamp int64) error {
 	changes := changesOf(f.entries)
-	swept, last, err := f.sweep(stamp)
-	if err != nil {
-		return err
-	}
-	changes = append(changes, swept...)
-	for i := range changes {
-		if err := changes[i].settle(stamp, waits); err != nil {
-			return err
+	for _, ch := range f.plan.changes {
+		if _, again := f.entries[ch.hash]; !again {
+			changes = append(changes, ch)
 		}
+	}
+	for i := range changes {
+		// Behind all rows that this cut looks at, which the next one removes.
+		changes[i].filed = max(changes[i].filed, stamp+1)
 	}
 	sortChanges(changes)
 	if err := writeHashes(c, changes); err != nil {
 		return err
 	}
-	if last != nil {
-		// All rows up to the last one have been looked at. Those that are filed
-		// again come later, and a range spares the keys of its own cut.
-		if err := c.DeleteRange(SpaceFiled, nil, append(last, 0)); err != nil {
+	if f.plan.last != nil {
+		// Those of them that are filed again are spared: a range does not remove
+		// keys of its own cut.
+		if err := c.DeleteRange(SpaceFiled, nil, behind(f.plan.last)); err != nil {
 			return err
 		}
 	}
 	return writeFiled(c, changes)
 }
 
-// sweep reads the rows whose time has come by stamp, and gives the entries that
-// are filed there and the key of the last row. A row whose hash was put again
-// since then, or is by this cut, is stale.
-func (f *Frozen) sweep(stamp int64) (found []change, last []byte, err error) {
-	it, err := f.src.NewIter(SpaceFiled, nil, appendFiled(nil, stamp+1, record.Hash{}))
+// look reads the rows whose time has come by stamp, behind those of the plan
+// that this cut carries out. A row whose hash was put again is stale.
+func (f *Frozen) look(stamp int64, waits Waits) (plan, error) {
+	var from []byte
+	if f.plan.last != nil {
+		from = behind(f.plan.last)
+	}
+	it, err := f.src.NewIter(SpaceFiled, from, appendFiled(nil, stamp+1, record.Hash{}))
 	if err != nil {
-		return nil, nil, err
+		return plan{}, err
 	}
 	defer func() { _ = it.Close() }() // its error is asked for below
-	rows := 0
-	for ok := it.First(); ok && rows < f.rows; ok = it.Next() {
-		rows++
+	var p plan
+	rows := max(lookRows, 2*len(f.entries))
+	for ok := it.First(); ok && rows > 0; ok = it.Next() {
+		rows--
 		at, h, err := decodeFiled(it.Key())
 		if err != nil {
-			return nil, nil, err
+			return plan{}, err
 		}
-		last = append(last[:0], it.Key()...)
+		p.last = append(p.last[:0], it.Key()...)
 		if _, again := f.entries[h]; again {
 			continue
 		}
 		st, ok, err := read(f.src, h)
 		if err != nil {
-			return nil, nil, err
+			return plan{}, err
 		}
-		if ok && st.filed == at {
-			found = append(found, change{hash: h, stored: st})
+		if !ok || st.filed != at {
+			continue
 		}
+		ch, err := settle(h, st, stamp, waits)
+		if err != nil {
+			return plan{}, err
+		}
+		p.changes = append(p.changes, ch)
 	}
-	return found, last, it.Error()
+	return p, it.Error()
 }
+
+// behind gives the key that follows a key.
+func behind(key []byte) []byte { return append(slices.Clone(key), 0) }
 
 // settle decides what becomes of an entry whose time has come: it is filed for
 // later or goes.
-func (c *change) settle(stamp int64, waits Waits) error {
-	if c.filed > stamp {
-		return nil
-	}
-	ok, due, err := waits(c.entry)
+func settle(h record.Hash, st stored, stamp int64, waits Waits) (change, error) {
+	ok, due, err := waits(st.entry)
 	if err != nil {
-		return fmt.Errorf("message %v: %w", c.entry.ID, err)
+		return change{}, fmt.Errorf("message %v: %w", st.entry.ID, err)
 	}
-	c.gone = !ok
-	c.filed = max(due, c.entry.Until)
-	if c.filed <= stamp {
-		c.filed = stamp + askAgain
+	st.filed = max(due, st.entry.Until)
+	if st.filed <= stamp {
+		st.filed = stamp + askAgain
 	}
-	return nil
+	return change{hash: h, stored: st, gone: !ok}, nil
 }
 
 func writeHashes(c *index.Cut, changes []change) error {

@@ -53,6 +53,7 @@ type Set struct {
 	src    Source
 	live   map[record.Hash]Entry
 	frozen map[record.Hash]Entry // of the cut that is being written
+	plan   plan                  // for the next cut
 }
 
 // New makes the set of the newest cut, which lies in the index as a whole.
