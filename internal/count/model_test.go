@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -294,7 +295,7 @@ func TestCountsAgainstSimple(t *testing.T) {
 		seeds = 3
 	}
 	for seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			m := &model{t: t, rng: rand.New(rand.NewPCG(uint64(seed), 1)), now: base * 60_000}
 			m.waiting = make(map[int64]map[record.TopicNumber]int64)
 			m.x = openIndex(t, vfs.NewMem(), "idx")
