@@ -10,20 +10,25 @@ import (
 )
 
 // SpaceCounts is the index's space of counts: key minute of the due and topic,
-// 4 bytes each, value a sum; and the empty key, the mark, with the number of
-// the last cut that had counts. See docs/formats/index.md.
+// 4 bytes each, value a sum, that of all topics under topic 0; and the empty
+// key, the mark, with the number of the last cut that had counts. See
+// docs/formats/index.md.
 const SpaceCounts index.Space = 'c'
 
 const minuteMillis = 60_000
 
-// maxMinute is the last minute there is, in the year 10136: one below the
-// largest number, so that a range, whose end is exclusive, can hold it.
-const maxMinute = math.MaxUint32 - 1
+// The first minute there is, so that no key is 0, and the last, in the year
+// 10136: a range, whose end is exclusive, can hold it.
+const (
+	minMinute = 1
+	maxMinute = math.MaxUint32 - 1
+)
 
-// MinuteOf is the minute of a due (Unix ms): how many whole minutes before it,
-// since 1970. Dues outside what is counted belong to the first or last minute.
+// MinuteOf is the minute of a due (Unix ms): how many whole minutes are before
+// it, since 1970. Dues outside what is counted belong to the first or the last
+// minute, 1 and 2^32 - 2.
 func MinuteOf(due int64) uint32 {
-	return uint32(min(max(due/minuteMillis, 0), maxMinute))
+	return uint32(min(max(due/minuteMillis, minMinute), maxMinute))
 }
 
 // keyOf is a key as a number; its bytes, big-endian, are those in the index.
@@ -35,6 +40,9 @@ func minuteOfKey(key uint64) uint32 { return uint32(key >> 32) }
 
 func topicOfKey(key uint64) record.TopicNumber { return record.TopicNumber(uint32(key)) }
 
+// totalOf is the key of the sum of all topics in a key's minute.
+func totalOf(key uint64) uint64 { return key &^ math.MaxUint32 }
+
 func appendKey(dst []byte, key uint64) []byte {
 	return binary.BigEndian.AppendUint64(dst, key)
 }
@@ -44,13 +52,13 @@ func decodeKey(src []byte) (uint64, error) {
 		return 0, fmt.Errorf("%w: key %x of a count in the index", record.ErrCorrupt, src)
 	}
 	key := binary.BigEndian.Uint64(src)
-	if topicOfKey(key) == 0 || minuteOfKey(key) > maxMinute {
+	if m := minuteOfKey(key); m < minMinute || m > maxMinute {
 		return 0, fmt.Errorf("%w: key %x of a count in the index", record.ErrCorrupt, src)
 	}
 	return key, nil
 }
 
-func appendMark(dst []byte, number uint64) []byte { return binary.AppendUvarint(dst, number) }
+func encodeMark(number uint64) []byte { return binary.AppendUvarint(nil, number) }
 
 func decodeMark(src []byte) (uint64, error) {
 	number, n := binary.Uvarint(src)

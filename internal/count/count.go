@@ -4,7 +4,7 @@
 // The engine says +1 when a message begins to wait and -1 when it stops, so a
 // count is a sum of small changes. Those of the time since the last cut stand
 // in flat tables in memory; a cut adds them to the sums in the index, one key
-// for each minute and topic. Minutes come first in the key: a question is a
+// for each minute and topic, and one for each minute. Minutes come first in the key: a question is a
 // range of minutes, and what is past is a prefix that is dropped as a whole.
 //
 // The applier is the only writer. Readers open a view of the index, and then

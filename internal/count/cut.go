@@ -40,20 +40,43 @@ func (f *Frozen) Write(c *index.Cut) error {
 	}
 	slices.SortFunc(changes, func(a, b cell) int { return cmp.Compare(a.key, b.key) })
 	f.wrote = true
-	if err := c.Set(SpaceCounts, nil, appendMark(nil, f.number)); err != nil {
+	if err := c.Set(SpaceCounts, nil, encodeMark(f.number)); err != nil {
 		return fmt.Errorf("cut counts: %w", err)
 	}
-	var key []byte
-	for _, d := range changes {
-		var err error
-		key = appendKey(key[:0], d.key)
-		if minuteOfKey(d.key) < f.past {
-			err = c.Delete(SpaceCounts, key)
-		} else {
-			err = c.Add(SpaceCounts, key, d.n)
+	for len(changes) > 0 {
+		end, total := 0, cell{key: totalOf(changes[0].key)}
+		for end < len(changes) && totalOf(changes[end].key) == total.key {
+			total.n += changes[end].n
+			end++
 		}
-		if err != nil {
+		if err := f.writeMinute(c, total, changes[:end]); err != nil {
 			return fmt.Errorf("cut counts: %w", err)
+		}
+		changes = changes[end:]
+	}
+	return nil
+}
+
+// writeMinute writes the sum of all topics and those of each.
+func (f *Frozen) writeMinute(c *index.Cut, total cell, each []cell) error {
+	past := minuteOfKey(total.key) < f.past
+	key := appendKey(nil, total.key)
+	change := func(d cell) error {
+		key = appendKey(key[:0], d.key)
+		switch {
+		case past:
+			return c.Delete(SpaceCounts, key)
+		case d.n == 0:
+			return nil
+		}
+		return c.Add(SpaceCounts, key, d.n)
+	}
+	if err := change(total); err != nil {
+		return err
+	}
+	for _, d := range each {
+		if err := change(d); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -29,7 +29,9 @@ type Query struct {
 
 	// Live says whether a topic is to be counted; nil: all are. What waits of a
 	// topic that has ended stays counted until it surfaces. It is asked about once
-	// for each topic, without the lock.
+	// for each topic, without the lock. Without it, and without Split, the index is
+	// asked for one sum a minute and not for one a topic and minute, so it is left
+	// out when nothing waits of any topic that has ended.
 	Live func(record.TopicNumber) bool
 
 	// MaxBuckets is how many buckets the range may have, empty ones included, and
@@ -160,34 +162,32 @@ func (b *buckets) split() []Bucket {
 // First is the earliest minute of a query's range in which anything waits, as
 // exact as [Counts.Range] is. Step, Split and MaxBuckets mean nothing here.
 func (c *Counts) First(ctx context.Context, lock sync.Locker, q Query) (minute uint32, ok bool, err error) {
-	return c.edge(ctx, lock, &q, func(a, b uint64) bool { return a < b }, (*view).forward)
+	return c.edge(ctx, lock, q, func(a, b uint64) bool { return a < b }, (*view).forward)
 }
 
 // Last is the latest minute of a query's range in which anything waits.
 func (c *Counts) Last(ctx context.Context, lock sync.Locker, q Query) (minute uint32, ok bool, err error) {
-	return c.edge(ctx, lock, &q, func(a, b uint64) bool { return a > b }, (*view).backward)
+	return c.edge(ctx, lock, q, func(a, b uint64) bool { return a > b }, (*view).backward)
 }
 
 // edge finds the first key in the order of walk that has messages. What a cut
 // left is never below zero, so a change above zero is one without asking the
 // index; those below zero are looked up on the way through it.
-func (c *Counts) edge(ctx context.Context, lock sync.Locker, q *Query, before func(a, b uint64) bool,
+func (c *Counts) edge(ctx context.Context, lock sync.Locker, q Query, before func(a, b uint64) bool,
 	walk func(*view, func(cell) bool) error,
 ) (minute uint32, ok bool, err error) {
 	if q.To <= q.From {
 		return 0, false, nil
 	}
-	v, err := c.view(ctx, lock, q)
+	q.Split = false
+	v, err := c.view(ctx, lock, &q)
 	if err != nil {
 		return 0, false, err
 	}
 	defer v.it.Close()
 	live := topics{ask: q.Live}
 	var best uint64
-	var changes table
-	for _, d := range v.changes {
-		*changes.place(d.key, hashOf(d.key)) += d.n
-	}
+	changes := v.table()
 	for _, d := range changes.cells {
 		if d.n > 0 && (best == 0 || before(d.key, best)) && live.has(topicOfKey(d.key)) {
 			best = d.key
@@ -207,6 +207,22 @@ func (c *Counts) edge(ctx context.Context, lock sync.Locker, q *Query, before fu
 		return 0, false, fmt.Errorf("counts: %w", err)
 	}
 	return minuteOfKey(best), best != 0, nil
+}
+
+// table adds up the changes by the keys under which the index has its sums.
+func (v *view) table() table {
+	var t table
+	if v.each {
+		t.grow(len(v.changes))
+	}
+	for _, d := range v.changes {
+		key := d.key
+		if !v.each && v.q.Topic == 0 {
+			key = totalOf(key)
+		}
+		*t.place(key, hashOf(key)) += d.n
+	}
+	return t
 }
 
 // topics remembers which topics are to be counted.

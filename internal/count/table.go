@@ -2,7 +2,7 @@ package count
 
 // A cell is a change of one key, or the sum of one.
 type cell struct {
-	key uint64 // minute, topic; 0 is an empty cell, for no topic is 0
+	key uint64 // minute, topic; 0 is an empty cell, for no minute is 0
 	n   int64
 }
 

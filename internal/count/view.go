@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/duemq/duemq/internal/index"
@@ -16,8 +17,10 @@ type view struct {
 	ctx     context.Context //nolint:containedctx // a view lives as long as the call that opened it
 	it      *index.Iter
 	q       *Query
-	changes []cell
-	seen    int
+	each    bool   // of all topics, one by one; otherwise of one, or the sums of all
+	changes []cell // since
+	need    int    // room in changes for the next shard
+	seen    int    // keys read
 }
 
 // tries is how often a view is opened anew because a cut was installed while
@@ -28,7 +31,7 @@ const tries = 8
 // view opens a view. The index's part may then be read for as long as it takes:
 // it does not change.
 func (c *Counts) view(ctx context.Context, lock sync.Locker, q *Query) (*view, error) {
-	v := &view{ctx: ctx, q: q}
+	v := &view{ctx: ctx, q: q, each: q.Topic == 0 && (q.Split || q.Live != nil)}
 	for range tries {
 		ok, err := c.tryView(v, lock)
 		if err != nil {
@@ -67,12 +70,17 @@ func (c *Counts) tryView(v *view, lock sync.Locker) (ok bool, err error) {
 		return false, err
 	}
 	v.changes = v.changes[:0]
-	for shard := range shards {
+	for shard := 0; shard < shards; {
 		lock.Lock()
 		ok := c.gather(v, number, shard)
 		lock.Unlock()
 		if !ok {
 			return false, it.Close()
+		}
+		if v.need > 0 {
+			v.changes = slices.Grow(v.changes, 2*v.need) // not under the lock
+		} else {
+			shard++
 		}
 	}
 	v.it = it
@@ -97,21 +105,24 @@ func (c *Counts) open(upper []byte) (it *index.Iter, number uint64, err error) {
 	return it, number, nil
 }
 
-// gather appends one shard's changes that come on top of a view of the index.
-// It is false if memory does not have all of them any more. The caller holds
-// the lock, so nothing of the caller's is called here.
+// gather appends one shard's changes that come on top of a view of the index,
+// or sets need and does nothing if there is no room for them. It is false if
+// memory does not have all of them any more. The caller holds the lock, so
+// nothing is called here that could take long.
 func (c *Counts) gather(v *view, number uint64, shard int) bool {
+	live, frozen := &c.live.shards[shard], &table{}
 	switch {
-	case number == c.installed:
-		v.take(&c.live.shards[shard])
-		if c.frozen != nil {
-			v.take(&c.frozen.changes.shards[shard])
-		}
 	case c.frozen != nil && number == c.frozen.number:
-		// The cut is in the index, and soon no longer in memory.
-		v.take(&c.live.shards[shard])
-	default:
+		// The cut is in the index already, and soon no longer in memory.
+	case number != c.installed:
 		return false
+	case c.frozen != nil:
+		frozen = &c.frozen.changes.shards[shard]
+	}
+	if v.need = live.used + frozen.used; v.need <= cap(v.changes)-len(v.changes) {
+		v.need = 0
+		v.take(live)
+		v.take(frozen)
 	}
 	return true
 }
@@ -128,7 +139,16 @@ func (v *view) take(t *table) {
 	}
 }
 
-// nearby is how many keys of other topics are stepped over before a seek: about
+// wanted says whether the query is answered from a key.
+func (v *view) wanted(key uint64) bool {
+	topic := topicOfKey(key)
+	if v.each {
+		return topic != 0
+	}
+	return topic == v.q.Topic
+}
+
+// nearby is how many keys that are not wanted are stepped over before a seek: about
 // what one costs.
 const nearby = 8
 
@@ -143,14 +163,13 @@ func (v *view) forward(fn func(cell) bool) error {
 			return err
 		}
 		steps++
-		wanted := v.q.Topic == 0 || v.q.Topic == topicOfKey(c.key)
-		if wanted {
+		if v.wanted(c.key) {
 			if !fn(c) {
 				return nil
 			}
 			steps = 0
 		}
-		if steps < nearby {
+		if v.each || steps < nearby {
 			ok = v.it.Next()
 			continue
 		}
@@ -178,22 +197,18 @@ func (v *view) backward(fn func(cell) bool) error {
 			return nil
 		}
 		steps++
-		wanted := v.q.Topic == 0 || v.q.Topic == topicOfKey(c.key)
-		if wanted {
+		if v.wanted(c.key) {
 			if !fn(c) {
 				return nil
 			}
 			steps = 0
 		}
-		if steps < nearby {
+		if v.each || steps < nearby {
 			ok = v.it.Prev()
 			continue
 		}
 		minute := minuteOfKey(c.key)
 		if topicOfKey(c.key) < v.q.Topic {
-			if minute == 0 {
-				return nil
-			}
 			minute--
 		}
 		key = appendKey(key[:0], keyOf(minute, v.q.Topic)+1)
