@@ -114,44 +114,71 @@ func (f *Frozen) write(c *index.Cut, stamp int64) error {
 	return writeFiled(c, changes)
 }
 
-// look reads the rows whose time has come by stamp, behind those of the plan
-// that this cut carries out. A row whose hash was put again is stale.
+// look makes the plan for the next cut. A row whose hash was put again since it
+// was written is stale.
 func (f *Frozen) look(stamp int64, waits Waits) (plan, error) {
-	var from []byte
-	if f.plan.last != nil {
-		from = behind(f.plan.last)
+	rows, last, err := f.rows(stamp)
+	if err != nil {
+		return plan{}, err
 	}
-	it, err := f.src.NewIter(SpaceFiled, from, appendFiled(nil, stamp+1, record.Hash{}))
+	it, err := f.src.NewIter(SpaceHashes, nil, nil)
 	if err != nil {
 		return plan{}, err
 	}
 	defer func() { _ = it.Close() }() // its error is asked for below
-	var p plan
-	rows := max(lookRows, 2*len(f.entries))
-	for ok := it.First(); ok && rows > 0; ok = it.Next() {
-		rows--
-		at, h, err := decodeFiled(it.Key())
+	p := plan{last: last}
+	for _, r := range rows {
+		if !it.SeekGE(r.hash[:]) || compareKey(r.hash, it.Key()) != 0 {
+			continue
+		}
+		st, err := decodeStored(it.Value())
 		if err != nil {
 			return plan{}, err
 		}
-		p.last = append(p.last[:0], it.Key()...)
-		if _, again := f.entries[h]; again {
+		if st.filed != r.at {
 			continue
 		}
-		st, ok, err := read(f.src, h)
-		if err != nil {
-			return plan{}, err
-		}
-		if !ok || st.filed != at {
-			continue
-		}
-		ch, err := settle(h, st, stamp, waits)
+		ch, err := settle(r.hash, st, stamp, waits)
 		if err != nil {
 			return plan{}, err
 		}
 		p.changes = append(p.changes, ch)
 	}
 	return p, it.Error()
+}
+
+type row struct {
+	at   int64
+	hash record.Hash
+}
+
+// rows reads the first rows up to stamp, behind those of the plan that this cut
+// carries out, and gives the key of the last one. They come in the order of the
+// hashes, so that each block of entries is read once.
+func (f *Frozen) rows(stamp int64) (rows []row, last []byte, err error) {
+	var from []byte
+	if f.plan.last != nil {
+		from = behind(f.plan.last)
+	}
+	it, err := f.src.NewIter(SpaceFiled, from, appendFiled(nil, stamp+1, record.Hash{}))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = it.Close() }() // its error is asked for below
+	limit := max(lookRows, 2*len(f.entries))
+	for ok := it.First(); ok && len(rows) < limit; ok = it.Next() {
+		at, h, err := decodeFiled(it.Key())
+		if err != nil {
+			return nil, nil, err
+		}
+		rows, last = append(rows, row{at, h}), append(last[:0], it.Key()...)
+	}
+	rows = slices.DeleteFunc(rows, func(r row) bool {
+		_, again := f.entries[r.hash]
+		return again
+	})
+	slices.SortFunc(rows, func(a, b row) int { return compareKey(a.hash, b.hash[:]) })
+	return rows, last, it.Error()
 }
 
 // behind gives the key that follows a key.

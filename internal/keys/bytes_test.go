@@ -39,7 +39,7 @@ func FuzzSums(f *testing.F) {
 			t.Fatalf("%d hashes", len(got))
 		}
 		want := map[uint64]bool{}
-		for _, key := range bytes.Split(text, []byte{' '}) {
+		for key := range bytes.SplitSeq(text, []byte{' '}) {
 			if len(key) > 0 && len(want) < MaxKeys {
 				want[Sum(key)] = true
 			}

@@ -108,9 +108,9 @@ func (x *Index) Drop(day uint32) { x.drop = max(x.drop, day) }
 // Memory is how many keys lie in memory.
 func (x *Index) Memory() int { return x.live.len() + x.frozen.len() }
 
-func (s slab) len() int {
+func (s *slab) len() int {
 	n := 0
-	for _, chunk := range s {
+	for _, chunk := range *s {
 		n += len(chunk)
 	}
 	return n

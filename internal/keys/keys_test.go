@@ -100,11 +100,11 @@ func TestSumsSplitsAtBlanks(t *testing.T) {
 			t.Errorf("%q: %x, want %x", text, got, want)
 		}
 	}
-	many := strings.Repeat("same ", 100)
+	many := []byte(strings.Repeat("same ", 100))
 	for i := range 2 * keys.MaxKeys {
-		many += fmt.Sprintf("k%d ", i)
+		many = fmt.Appendf(many, "k%d ", i)
 	}
-	got := keys.Sums([]uint64{7}, []byte(many))
+	got := keys.Sums([]uint64{7}, many)
 	if len(got) != 1+keys.MaxKeys || got[1] != keys.Sum([]byte("same")) || got[16] != keys.Sum([]byte("k14")) {
 		t.Errorf("%d hashes of many keys", len(got)-1)
 	}
@@ -349,12 +349,12 @@ func (m *model) change(r *rand.Rand) []keys.Change {
 // TestIndexAgainstModel adds, cuts, carries and drops at random, with a clock
 // that is set back now and then, cuts that fail and restarts.
 func TestIndexAgainstModel(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		db := open(t)
 		x, m := keys.New(db), &model{}
 		stored := int64(10 * day)
-		for n := range 2000 {
+		for n := range 1000 {
 			key := fmt.Sprintf("k%d", r.IntN(4))
 			match := keys.Match{ID: record.ID(n + 1), Queue: record.QueueNumber(r.IntN(3))}
 			x.Add([]byte(key), stored, match.ID, match.Queue)
@@ -376,6 +376,9 @@ func TestIndexAgainstModel(t *testing.T) {
 				x.Drop(d)
 				cut(t, db, x)
 				m.rows = slices.DeleteFunc(m.rows, func(w row) bool { return w.day > 0 && w.day <= d })
+			}
+			if n%3 > 0 {
+				continue
 			}
 			before, limit := record.ID(r.IntN(n+2)), 1+r.IntN(20)
 			if got, want := find(t, x.Take(), key, before, limit), m.find(key, before, limit); got != want {
