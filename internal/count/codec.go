@@ -9,9 +9,9 @@ import (
 	"github.com/duemq/duemq/internal/record"
 )
 
-// SpaceCounts is the index's space of counts: key minute of the due and topic,
-// 4 bytes each, value a sum, that of all topics under topic 0; and the empty
-// key, the mark, with the number of the last cut that had counts. See
+// SpaceCounts is the index's space of counts: key 1, minute of the due and
+// topic, value a sum; key 0 and minute, value the sum of all topics; and the
+// empty key, the mark, with the number of the last cut that had counts. See
 // docs/formats/index.md.
 const SpaceCounts index.Space = 'c'
 
@@ -31,7 +31,15 @@ func MinuteOf(due int64) uint32 {
 	return uint32(min(max(due/minuteMillis, minMinute), maxMinute))
 }
 
-// keyOf is a key as a number; its bytes, big-endian, are those in the index.
+// The first byte of a key in the index says what is summed. What most questions
+// are about, all topics, stands together.
+const (
+	ofAll  = 0
+	ofEach = 1
+)
+
+// keyOf is a key as a number, in the order of minutes. The sum of all topics has
+// topic 0.
 func keyOf(minute uint32, topic record.TopicNumber) uint64 {
 	return uint64(minute)<<32 | uint64(topic)
 }
@@ -44,18 +52,35 @@ func topicOfKey(key uint64) record.TopicNumber { return record.TopicNumber(uint3
 func totalOf(key uint64) uint64 { return key &^ math.MaxUint32 }
 
 func appendKey(dst []byte, key uint64) []byte {
-	return binary.BigEndian.AppendUint64(dst, key)
+	if topicOfKey(key) == 0 {
+		return binary.BigEndian.AppendUint32(append(dst, ofAll), minuteOfKey(key))
+	}
+	return appendEach(dst, key)
 }
 
-func decodeKey(src []byte) (uint64, error) {
-	if len(src) != 8 {
-		return 0, fmt.Errorf("%w: key %x of a count in the index", record.ErrCorrupt, src)
+// appendEach appends a key of a single topic, or with topic 0 where those of a
+// minute begin.
+func appendEach(dst []byte, key uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(dst, ofEach), key)
+}
+
+func decodeKey(src []byte) (key uint64, err error) {
+	switch {
+	case len(src) == 5 && src[0] == ofAll:
+		key = keyOf(binary.BigEndian.Uint32(src[1:]), 0)
+	case len(src) == 9 && src[0] == ofEach && binary.BigEndian.Uint32(src[5:]) != 0:
+		key = binary.BigEndian.Uint64(src[1:])
+	default:
+		return 0, badKey(src)
 	}
-	key := binary.BigEndian.Uint64(src)
 	if m := minuteOfKey(key); m < minMinute || m > maxMinute {
-		return 0, fmt.Errorf("%w: key %x of a count in the index", record.ErrCorrupt, src)
+		return 0, badKey(src)
 	}
 	return key, nil
+}
+
+func badKey(src []byte) error {
+	return fmt.Errorf("%w: key %x of a count in the index", record.ErrCorrupt, src)
 }
 
 func encodeMark(number uint64) []byte { return binary.AppendUvarint(nil, number) }

@@ -58,7 +58,7 @@ func New(src Source) *Counts {
 // in it.
 func Restore(src Source) (c *Counts, known bool, err error) {
 	c = New(src)
-	it, number, err := c.open(nil)
+	it, number, err := c.open()
 	if err != nil {
 		return nil, false, fmt.Errorf("restore counts: %w", err)
 	}

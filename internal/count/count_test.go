@@ -219,8 +219,8 @@ func TestDoneAndDamaged(t *testing.T) {
 	if _, err := c.Range(ctx, &sync.Mutex{}, everything()); !errors.Is(err, reason) {
 		t.Errorf("done: %v", err)
 	}
-	damage(t, x, c, "key", func(cut *index.Cut) { cut.Set(count.SpaceCounts, []byte("abc"), []byte{2}) })
-	damage(t, x, c, "value", func(cut *index.Cut) { cut.Set(count.SpaceCounts, []byte("abcdefgh"), []byte{0x80, 0}) })
+	damage(t, x, c, "key", func(cut *index.Cut) { cut.Set(count.SpaceCounts, []byte{0, 2, 2}, []byte{2}) })
+	damage(t, x, c, "value", func(cut *index.Cut) { cut.Set(count.SpaceCounts, []byte{0, 2, 0, 0, 0}, []byte{0x80, 0}) })
 	damage(t, x, c, "mark", func(cut *index.Cut) { cut.Set(count.SpaceCounts, nil, nil) })
 	if _, _, err := count.Restore(x); !errors.Is(err, record.ErrCorrupt) {
 		t.Errorf("Restore: %v", err)
@@ -241,7 +241,7 @@ func damage(t *testing.T, x *index.Index, c *count.Counts, what string, with fun
 		t.Errorf("damaged %s: %v, %v", what, errRange, errLast)
 	}
 	cut = x.NewCut()
-	for _, key := range []string{"abc", "abcdefgh"} {
+	for _, key := range []string{"\x00\x02\x00\x00\x00", "\x00\x02\x02"} {
 		if err := cut.Delete(count.SpaceCounts, []byte(key)); err != nil {
 			t.Fatal(err)
 		}

@@ -43,50 +43,54 @@ func (f *Frozen) Write(c *index.Cut) error {
 	if err := c.Set(SpaceCounts, nil, encodeMark(f.number)); err != nil {
 		return fmt.Errorf("cut counts: %w", err)
 	}
-	for len(changes) > 0 {
-		end, total := 0, cell{key: totalOf(changes[0].key)}
-		for end < len(changes) && totalOf(changes[end].key) == total.key {
-			total.n += changes[end].n
-			end++
-		}
-		if err := f.writeMinute(c, total, changes[:end]); err != nil {
-			return fmt.Errorf("cut counts: %w", err)
-		}
-		changes = changes[end:]
+	if err := f.write(c, totals(changes)); err != nil {
+		return fmt.Errorf("cut counts: %w", err)
+	}
+	if err := f.write(c, changes); err != nil {
+		return fmt.Errorf("cut counts: %w", err)
 	}
 	return nil
 }
 
-// writeMinute writes the sum of all topics and those of each.
-func (f *Frozen) writeMinute(c *index.Cut, total cell, each []cell) error {
-	past := minuteOfKey(total.key) < f.past
-	key := appendKey(nil, total.key)
-	change := func(d cell) error {
+func (f *Frozen) write(c *index.Cut, changes []cell) error {
+	var key []byte
+	for _, d := range changes {
+		var err error
 		key = appendKey(key[:0], d.key)
 		switch {
-		case past:
-			return c.Delete(SpaceCounts, key)
-		case d.n == 0:
-			return nil
+		case minuteOfKey(d.key) < f.past:
+			err = c.Delete(SpaceCounts, key)
+		case d.n != 0:
+			err = c.Add(SpaceCounts, key, d.n)
 		}
-		return c.Add(SpaceCounts, key, d.n)
-	}
-	if err := change(total); err != nil {
-		return err
-	}
-	for _, d := range each {
-		if err := change(d); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// totals adds up changes, which are in order, by minute.
+func totals(changes []cell) []cell {
+	var all []cell
+	for _, d := range changes {
+		if key := totalOf(d.key); len(all) == 0 || all[len(all)-1].key != key {
+			all = append(all, cell{key: key})
+		}
+		all[len(all)-1].n += d.n
+	}
+	return all
+}
+
 // Excise removes the keys of minutes that were past when the cut was begun from
 // the index: all sums there have come to zero, also those that were zero before
 // their minute was past. It is called after the cut has become durable.
 func (f *Frozen) Excise(x *index.Index) error {
-	return x.Excise(SpaceCounts, appendKey(nil, 0), appendKey(nil, uint64(f.past)<<32))
+	past := keyOf(f.past, 0)
+	if err := x.Excise(SpaceCounts, appendKey(nil, 0), appendKey(nil, past)); err != nil {
+		return err
+	}
+	return x.Excise(SpaceCounts, appendEach(nil, 0), appendEach(nil, past))
 }
 
 // Install ends a cut that is durable: the index takes over its changes.

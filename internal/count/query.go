@@ -29,9 +29,9 @@ type Query struct {
 
 	// Live says whether a topic is to be counted; nil: all are. What waits of a
 	// topic that has ended stays counted until it surfaces. It is asked about once
-	// for each topic, without the lock. Without it, and without Split, the index is
-	// asked for one sum a minute and not for one a topic and minute, so it is left
-	// out when nothing waits of any topic that has ended.
+	// for each topic, without the lock. Leave it out when nothing
+	// waits of any topic that has ended: without it, and without Split, one sum a
+	// minute is read and not one for each topic in it.
 	Live func(record.TopicNumber) bool
 
 	// MaxBuckets is how many buckets the range may have, empty ones included, and
@@ -212,12 +212,12 @@ func (c *Counts) edge(ctx context.Context, lock sync.Locker, q Query, before fun
 // table adds up the changes by the keys under which the index has its sums.
 func (v *view) table() table {
 	var t table
-	if v.each {
+	if !v.totals {
 		t.grow(len(v.changes))
 	}
 	for _, d := range v.changes {
 		key := d.key
-		if !v.each && v.q.Topic == 0 {
+		if v.totals {
 			key = totalOf(key)
 		}
 		*t.place(key, hashOf(key)) += d.n

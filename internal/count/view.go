@@ -17,7 +17,7 @@ type view struct {
 	ctx     context.Context //nolint:containedctx // a view lives as long as the call that opened it
 	it      *index.Iter
 	q       *Query
-	each    bool   // of all topics, one by one; otherwise of one, or the sums of all
+	totals  bool   // the index's sums of all topics, not those of each
 	changes []cell // since
 	need    int    // room in changes for the next shard
 	seen    int    // keys read
@@ -31,7 +31,7 @@ const tries = 8
 // view opens a view. The index's part may then be read for as long as it takes:
 // it does not change.
 func (c *Counts) view(ctx context.Context, lock sync.Locker, q *Query) (*view, error) {
-	v := &view{ctx: ctx, q: q, each: q.Topic == 0 && (q.Split || q.Live != nil)}
+	v := &view{ctx: ctx, q: q, totals: q.Topic == 0 && !q.Split && q.Live == nil}
 	for range tries {
 		ok, err := c.tryView(v, lock)
 		if err != nil {
@@ -65,7 +65,7 @@ func (unlocked) Unlock() {}
 // tryView opens the iterator and then gathers what memory has on top of it. If
 // a cut passes to the index in between, some of that is gone and ok is false.
 func (c *Counts) tryView(v *view, lock sync.Locker) (ok bool, err error) {
-	it, number, err := c.open(appendKey(nil, uint64(v.q.To)<<32))
+	it, number, err := c.open()
 	if err != nil {
 		return false, err
 	}
@@ -89,8 +89,8 @@ func (c *Counts) tryView(v *view, lock sync.Locker) (ok bool, err error) {
 
 // open opens an iterator and reads the mark: the number of the last cut with
 // counts that the iterator shows.
-func (c *Counts) open(upper []byte) (it *index.Iter, number uint64, err error) {
-	if it, err = c.src.NewIter(SpaceCounts, nil, upper); err != nil {
+func (c *Counts) open() (it *index.Iter, number uint64, err error) {
+	if it, err = c.src.NewIter(SpaceCounts, nil, nil); err != nil {
 		return nil, 0, err
 	}
 	if it.First() && len(it.Key()) == 0 {
@@ -139,27 +139,36 @@ func (v *view) take(t *table) {
 	}
 }
 
-// wanted says whether the query is answered from a key.
-func (v *view) wanted(key uint64) bool {
-	topic := topicOfKey(key)
-	if v.each {
-		return topic != 0
+// wanted says whether a sum is one of those asked for, and not only in the range.
+func (v *view) wanted(key uint64) bool { return v.q.Topic == 0 || v.q.Topic == topicOfKey(key) }
+
+// seekKey is a key of the part of the space that the view reads.
+func (v *view) seekKey(dst []byte, key uint64) []byte {
+	if v.totals {
+		return appendKey(dst, totalOf(key))
 	}
-	return topic == v.q.Topic
+	return appendEach(dst, key)
 }
 
-// nearby is how many keys that are not wanted are stepped over before a seek: about
+// within says whether the iterator still stands in the part of the space that
+// the view reads.
+func (v *view) within() bool {
+	key := v.it.Key()
+	return len(key) > 0 && (key[0] == ofAll) == v.totals
+}
+
+// nearby is how many keys of other topics are stepped over before a seek: about
 // what one costs.
 const nearby = 8
 
 // forward calls fn for the index's sums in the query's range, in order, until
 // it returns false.
 func (v *view) forward(fn func(cell) bool) error {
-	key := appendKey(nil, keyOf(v.q.From, v.q.Topic))
+	key := v.seekKey(nil, keyOf(v.q.From, v.q.Topic))
 	steps := 0
-	for ok := v.it.SeekGE(key); ok; {
+	for ok := v.it.SeekGE(key); ok && v.within(); {
 		c, err := v.read()
-		if err != nil {
+		if err != nil || minuteOfKey(c.key) >= v.q.To {
 			return err
 		}
 		steps++
@@ -169,7 +178,7 @@ func (v *view) forward(fn func(cell) bool) error {
 			}
 			steps = 0
 		}
-		if v.each || steps < nearby {
+		if steps < nearby {
 			ok = v.it.Next()
 			continue
 		}
@@ -177,7 +186,7 @@ func (v *view) forward(fn func(cell) bool) error {
 		if topicOfKey(c.key) > v.q.Topic {
 			minute++
 		}
-		key = appendKey(key[:0], keyOf(minute, v.q.Topic))
+		key = v.seekKey(key[:0], keyOf(minute, v.q.Topic))
 		ok, steps = v.it.SeekGE(key), 0
 	}
 	return v.it.Error()
@@ -185,16 +194,12 @@ func (v *view) forward(fn func(cell) bool) error {
 
 // backward is forward the other way, from the end of the range.
 func (v *view) backward(fn func(cell) bool) error {
-	from := uint64(v.q.From) << 32
-	var key []byte
+	key := v.seekKey(nil, keyOf(v.q.To, 0))
 	steps := 0
-	for ok := v.it.Last(); ok && len(v.it.Key()) > 0; {
+	for ok := v.it.SeekLT(key); ok && v.within(); {
 		c, err := v.read()
-		if err != nil {
+		if err != nil || minuteOfKey(c.key) < v.q.From {
 			return err
-		}
-		if c.key < from {
-			return nil
 		}
 		steps++
 		if v.wanted(c.key) {
@@ -203,7 +208,7 @@ func (v *view) backward(fn func(cell) bool) error {
 			}
 			steps = 0
 		}
-		if v.each || steps < nearby {
+		if steps < nearby {
 			ok = v.it.Prev()
 			continue
 		}
@@ -211,7 +216,7 @@ func (v *view) backward(fn func(cell) bool) error {
 		if topicOfKey(c.key) < v.q.Topic {
 			minute--
 		}
-		key = appendKey(key[:0], keyOf(minute, v.q.Topic)+1)
+		key = v.seekKey(key[:0], keyOf(minute, v.q.Topic)+1)
 		ok, steps = v.it.SeekLT(key), 0
 	}
 	return v.it.Error()
