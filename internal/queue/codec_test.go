@@ -40,25 +40,41 @@ func FuzzDecodeBlock(f *testing.F) {
 }
 
 func FuzzDecodeDirectory(f *testing.F) {
+	f.Add([]byte{2, 1, 0, 2, 0}) // as the first stores had it
 	f.Add(appendDirectory(nil, []frozenQueue{{queue: 1, from: 0}, {queue: 70_000, from: 1 << 40}}, 1_796_115_600_000))
 	f.Fuzz(func(t *testing.T, src []byte) {
+		var queues []frozenQueue
+		last, err := decodeDirectory(src, func(q record.QueueNumber, from record.Offset) {
+			queues = append(queues, frozenQueue{queue: q, from: from})
+		})
+		if len(queues) > len(src) {
+			t.Errorf("%d queues in %d bytes", len(queues), len(src))
+		}
+		if err != nil || last == unknown {
+			return
+		}
 		n := 0
-		_, err := decodeDirectory(src, func(record.QueueNumber, record.Offset) { n++ })
-		if err == nil && n > len(src) {
-			t.Errorf("%d queues in %d bytes", n, len(src))
+		again, err := decodeDirectory(appendDirectory(nil, queues, last), func(q record.QueueNumber, from record.Offset) {
+			if n >= len(queues) || queues[n].queue != q || queues[n].from != from {
+				t.Errorf("queue %d is %d from %d", n, q, from)
+			}
+			n++
+		})
+		if err != nil || again != last || n != len(queues) {
+			t.Errorf("%d queues, last %d became %d, %d, %v", len(queues), last, n, again, err)
 		}
 	})
 }
 
 func FuzzRestore(f *testing.F) {
-	f.Add((&Queue{Topic: 3, next: 12, lastVisible: 1_796_115_600_000}).appendState(nil))
+	f.Add((&Queue{Topic: 3, next: 12, lastVisible: 1_796_115_600_000}).appendState())
 	f.Fuzz(func(t *testing.T, state []byte) {
 		s := NewSet(nil, Visible())
 		if s.Restore(5, state) != nil {
 			return
 		}
 		again := NewSet(nil, Visible())
-		if err := again.Restore(5, s.Get(5).appendState(nil)); err != nil || again.Get(5).Next() != s.Get(5).Next() {
+		if err := again.Restore(5, s.Get(5).appendState()); err != nil || again.Get(5).Next() != s.Get(5).Next() {
 			t.Errorf("state %x does not survive: %v", state, err)
 		}
 	})

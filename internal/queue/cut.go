@@ -59,7 +59,7 @@ func (s *Set) Freeze(number uint32, trim int64) *Frozen {
 		if q.ended {
 			continue
 		}
-		f.state = append(f.state, stateOf{q.Number, q.appendState(nil)})
+		f.state = append(f.state, stateOf{q.Number, q.appendState()})
 		if q.live.n == 0 {
 			continue
 		}

@@ -1,11 +1,13 @@
 // Package queue holds what is visible: for each queue of a topic the entries
 // that point at messages in the log, in the order of becoming visible (the
 // counterpart of RocketMQ's ConsumeQueue). Entries since the last cut are in
-// memory, older ones in the index. It knows nothing of bodies.
+// memory, older ones in the index, by epochs: one for each cut. Cuts give up the
+// oldest epochs once all in them became visible before the trim. It knows
+// nothing of bodies.
 //
 // The engine's applier is the only writer. Readers hold at least a read lock on
-// the engine's state for the part in memory; what is in the index never
-// changes and is read without it.
+// the engine's state for the part in memory; what is in the index does not
+// change until it is given up ([ErrTrimmed]) and is read without it.
 package queue
 
 import (

@@ -14,8 +14,8 @@ const MaxNumber = 1 << 28
 // queueState is the version of a queue's small state.
 const queueState = 1
 
-func (q *Queue) appendState(dst []byte) []byte {
-	dst = append(dst, queueState)
+func (q *Queue) appendState() []byte {
+	dst := []byte{queueState}
 	dst = binary.AppendUvarint(dst, uint64(q.Topic))
 	dst = binary.AppendUvarint(dst, uint64(q.next))
 	return binary.AppendUvarint(dst, uint64(q.lastVisible))

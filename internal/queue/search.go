@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"sort"
@@ -169,7 +170,7 @@ func (b *blocks) read(o record.Offset) error {
 		return b.s.missing(p.epoch, b.q.Number, o)
 	}
 	b.key = appendBlockKey(b.key[:0], p.epoch, p.queue, o+1)
-	if !b.it.SeekLT(b.key) || len(b.it.Key()) != 16 || string(b.it.Key()[:8]) != string(b.key[:8]) {
+	if !b.it.SeekLT(b.key) || len(b.it.Key()) != 16 || !bytes.Equal(b.it.Key()[:8], b.key[:8]) {
 		if err := b.it.Error(); err != nil {
 			return err
 		}
