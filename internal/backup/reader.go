@@ -33,6 +33,7 @@ type Reader struct {
 	kind   frameType
 	rest   []byte // of its payload
 	chain  uint32
+	bytes  int64 // read
 	totals Totals
 	last   []byte
 	place  Place
@@ -60,8 +61,11 @@ func NewReader(r io.Reader) (*Reader, error) {
 // Head is what the first frame says.
 func (r *Reader) Head() Head { return r.head }
 
-// Totals is what was read so far, and after io.EOF what the tail says.
+// Totals is what was read so far; Bytes only after io.EOF, what the tail says.
 func (r *Reader) Totals() Totals { return r.totals }
+
+// Bytes is how much of the stream was read.
+func (r *Reader) Bytes() int64 { return r.bytes }
 
 // Next gives the next entry. Its slices are good until Next is called while
 // [Reader.More] says no. io.EOF says that the tail came, that it counts what was
@@ -152,8 +156,7 @@ func (r *Reader) tail() error {
 	if err != nil {
 		return err
 	}
-	read := r.totals
-	read.Bytes -= int64(frameHead + len(r.rest))
+	read := Totals{r.totals.Pairs, r.totals.Batches, r.bytes - frameHead - tailBytes}
 	r.rest = nil
 	switch {
 	case said != read:
@@ -181,12 +184,12 @@ func (r *Reader) next() error {
 	}
 	head := r.frame.Bytes()
 	r.kind = frameType(binary.LittleEndian.Uint32(head))
-	if r.totals.Bytes == frameHead && r.kind != typeHead {
+	if r.bytes == frameHead && r.kind != typeHead {
 		return corrupt("does not begin like a backup")
 	}
 	n := binary.LittleEndian.Uint32(head[4:])
 	if n > maxPayload {
-		return corrupt("frame of %d bytes at byte %d, limit %d", n, r.totals.Bytes-frameHead, maxPayload)
+		return corrupt("frame of %d bytes at byte %d, limit %d", n, r.bytes-frameHead, maxPayload)
 	}
 	if err := r.read(int64(n)); err != nil {
 		return err
@@ -194,7 +197,7 @@ func (r *Reader) next() error {
 	frame := r.frame.Bytes()
 	r.chain = checksum(r.chain, frame)
 	if r.chain != binary.LittleEndian.Uint32(frame[8:]) {
-		return corrupt("checksum of the frame at byte %d differs", r.totals.Bytes-int64(len(frame)))
+		return corrupt("checksum of the frame at byte %d differs", r.bytes-int64(len(frame)))
 	}
 	if !slices.Contains([]frameType{typeHead, typePairs, typeLog, typeTail}, r.kind) {
 		return fmt.Errorf("%w: backup with a %s", record.ErrVersion, r.kind)
@@ -207,7 +210,7 @@ func (r *Reader) next() error {
 // what a length promises.
 func (r *Reader) read(n int64) error {
 	got, err := io.CopyN(&r.frame, r.r, n)
-	r.totals.Bytes += got
+	r.bytes += got
 	if errors.Is(err, io.EOF) {
 		return r.missing()
 	}
@@ -218,16 +221,16 @@ func (r *Reader) read(n int64) error {
 func (r *Reader) missing() error {
 	read := r.totals
 	switch end := r.head.End.Index; {
-	case read.Bytes < frameHead+headBytes:
-		return fmt.Errorf("%w: it ends after %d bytes, within its head", ErrIncomplete, read.Bytes)
+	case r.bytes < frameHead+headBytes:
+		return fmt.Errorf("%w: it ends after %d bytes, within its head", ErrIncomplete, r.bytes)
 	case r.place.Index == end && end > r.head.First.Index:
-		return fmt.Errorf("%w: it ends after %d bytes, behind the last batch; its tail is missing", ErrIncomplete, read.Bytes)
+		return fmt.Errorf("%w: it ends after %d bytes, behind the last batch; its tail is missing", ErrIncomplete, r.bytes)
 	case read.Batches > 0:
-		return fmt.Errorf("%w: it ends after %d bytes, within the log: batches %d to %d and its tail are missing", ErrIncomplete, read.Bytes, r.place.Index+1, end)
+		return fmt.Errorf("%w: it ends after %d bytes, within the log: batches %d to %d and its tail are missing", ErrIncomplete, r.bytes, r.place.Index+1, end)
 	case end == r.head.First.Index:
-		return fmt.Errorf("%w: it ends after %d bytes, within the index or behind it; its tail is missing", ErrIncomplete, read.Bytes)
+		return fmt.Errorf("%w: it ends after %d bytes, within the index or behind it; its tail is missing", ErrIncomplete, r.bytes)
 	default:
 		return fmt.Errorf("%w: it ends after %d bytes, within the index (%d keys) or behind it; batches %d to %d of the log and its tail are missing",
-			ErrIncomplete, read.Bytes, read.Pairs, r.place.Index+1, end)
+			ErrIncomplete, r.bytes, read.Pairs, r.place.Index+1, end)
 	}
 }

@@ -171,6 +171,7 @@ type Engine struct {
 	looks    chan struct{} // once a second: compare the clocks
 	syncTook atomic.Int64  // ns, a recent fdatasync
 	disk     atomic.Pointer[diskRoom]
+	pinned   atomic.Int64 // backups that need the whole log
 
 	stats counters
 }
