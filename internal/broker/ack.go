@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/duemq/duemq/internal/engine"
 	"github.com/duemq/duemq/internal/group"
 	"github.com/duemq/duemq/internal/record"
 )
@@ -52,7 +53,7 @@ func (b *Broker) Ack(ctx context.Context, leases []string) ([]error, error) {
 // more than MaxInflight beyond what is finished.
 func (b *Broker) plausible(g *group.Group, l lease) error {
 	var base record.Offset
-	err := b.e.Progress(g, l.queue, func(p *group.Progress, _ record.Offset) { base = p.Base })
+	err := b.e.Progress(g, l.queue, func(p *group.Progress, b engine.Bounds) { base, _ = p.Behind(b.Low) })
 	if err == nil && l.offset >= base+group.MaxInflight {
 		err = fmt.Errorf("%w: lease of offset %d, while the group is at %d: it was never given", ErrInvalid, l.offset, base)
 	}
@@ -134,7 +135,11 @@ func (b *Broker) extend(s string, d time.Duration, held bool) error {
 	if err != nil {
 		return err
 	}
-	switch b.leasesOf(g.Number, l.queue).Extend(l.offset, l.attempt, b.mono()+d.Milliseconds(), held) {
+	change := b.leasesOf(g.Number, l.queue).Back
+	if held {
+		change = b.leasesOf(g.Number, l.queue).Extend
+	}
+	switch change(l.offset, l.attempt, b.mono()+d.Milliseconds()) {
 	case group.Holds:
 		if t, _ := b.e.TopicOf(l.queue); t != nil {
 			t.Bell.Ring() // who waits must learn of the new instant

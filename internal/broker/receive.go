@@ -109,13 +109,15 @@ func (b *Broker) lease(t *engine.Topic, g *group.Group, r *ReceiveRequest) (got 
 	now := b.mono()
 	until := now + r.Invisible.Milliseconds()
 	again = now + MaxWait.Milliseconds()
+	ask := group.Ask{Now: now, Until: until, Unix: b.e.Now()}
 	first := b.turn.Add(1)
 	for i := range t.Queues {
 		q := t.FirstQueue + record.QueueNumber((first+i)%t.Queues)
 		l := b.leasesOf(g.Number, q)
 		var grants []group.Grant
-		err := b.e.Progress(g, q, func(p *group.Progress, next record.Offset) {
-			grants = l.Grant(p, next, r.Max-len(got), group.Term{Now: now, Until: until})
+		err := b.e.Progress(g, q, func(p *group.Progress, bounds engine.Bounds) {
+			ask.Limit = r.Max - len(got)
+			grants = l.Grant(p, bounds.Low, bounds.Next, ask)
 		})
 		if err != nil {
 			return got, again, err

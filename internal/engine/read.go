@@ -3,10 +3,10 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/duemq/duemq/internal/group"
-	"github.com/duemq/duemq/internal/log"
 	"github.com/duemq/duemq/internal/queue"
 	"github.com/duemq/duemq/internal/record"
 	"github.com/duemq/duemq/internal/timeline"
@@ -51,9 +51,12 @@ func (e *Engine) Groups() []*group.Group {
 
 // Counts are a topic's figures.
 type Counts struct {
-	Waiting int64
+	Waiting int64  // those held back included
+	Held    int64  // of these, due and held back: the topic is paused or has used up its rate
+	Halves  int64  // half messages
 	Visible uint64 // ever became visible
-	Overdue bool   // something due has not been moved yet, in any topic
+	Paused  bool
+	Overdue bool // something due has not been moved yet, in any topic
 }
 
 // Count gives the figures of one topic, or of all for nil.
@@ -62,12 +65,28 @@ func (e *Engine) Count(t *Topic) Counts {
 	defer e.mu.RUnlock()
 	c := Counts{Overdue: e.stats.backlog.Load()}
 	if t != nil {
-		c.Waiting, c.Visible = t.waiting, t.visible
+		t.count(&c)
 		return c
 	}
-	c.Waiting = e.m.line.Waiting()
-	e.m.topics.each(func(t *Topic) { c.Visible += t.visible })
+	e.m.topics.each(func(t *Topic) { t.count(&c) })
+	c.Paused = false
 	return c
+}
+
+// count adds the topic's figures.
+func (t *Topic) count(c *Counts) {
+	c.Waiting += t.waiting
+	c.Held += t.parked
+	c.Halves += t.halves
+	c.Visible += t.visible
+	c.Paused = t.paused
+}
+
+// Attributes gives a topic's attributes as they are now.
+func (e *Engine) Attributes(t *Topic) []record.Property {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return slices.Clone(t.Attributes)
 }
 
 // Levels tells how the delay levels stand, 1..18; index 0 is any other time.
@@ -97,7 +116,20 @@ func (e *Engine) Bounds(n record.QueueNumber) (from, next record.Offset, err err
 	if q == nil {
 		return 0, 0, fmt.Errorf("queue %d: %w", n, ErrNotFound)
 	}
-	return q.First(), q.Next(), nil
+	low, err := e.m.queues.Min(q, e.m.keep.trim)
+	return low, q.Next(), err
+}
+
+// Search finds the first offset of a queue that became visible at a time (Unix
+// ms) or later; the next one to come if none did.
+func (e *Engine) Search(n record.QueueNumber, at int64) (record.Offset, error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	q := e.m.queues.Get(n)
+	if q == nil {
+		return 0, fmt.Errorf("queue %d: %w", n, ErrNotFound)
+	}
+	return e.m.queues.Search(q, max(at, e.m.keep.trim))
 }
 
 // Entries appends up to limit entries of a queue from an offset on. Fewer than
@@ -124,129 +156,6 @@ func (e *Engine) Entries(dst []queue.Entry, n record.QueueNumber, from record.Of
 			return got, err
 		default:
 			return dst, fmt.Errorf("queue %d offset %d: %w", n, from, ErrNotFound)
-		}
-	}
-}
-
-// Sizes of a read of bodies: neighbours in the log come in one span.
-const (
-	spanBytes = 256 << 10
-	spanGap   = 4 << 10
-)
-
-// Messages reads the messages of entries and calls fn for each, in order. The
-// message is fn's until it returns; a damaged one comes with its error and does
-// not stop the others.
-func (e *Engine) Messages(entries []queue.Entry, fn func(i int, m *record.Message, err error)) {
-	var buf []byte
-	var m record.Message
-	for i := 0; i < len(entries); {
-		n, size := span(entries[i:], uint64(e.store.SegmentBytes))
-		base := entries[i].ID
-		var err error
-		buf, err = e.log.ReadAt(buf[:0], uint64(base), size)
-		for k := range n {
-			at := &entries[i+k]
-			merr := err
-			if merr == nil {
-				from := int(at.ID - base)
-				merr = record.DecodeMessageAt(buf[from:from+int(at.Size)], &m)
-			}
-			if merr != nil {
-				merr = fmt.Errorf("message %v: %w", at.ID, merr)
-			}
-			fn(i+k, &m, merr)
-		}
-		i += n
-	}
-}
-
-// span says how many entries lie close together in one segment, and how many
-// bytes from the first one on hold them.
-func span(entries []queue.Entry, segment uint64) (n, size int) {
-	first := uint64(entries[0].ID)
-	end := first + uint64(entries[0].Size)
-	for n = 1; n < len(entries); n++ {
-		e := &entries[n]
-		id := uint64(e.ID)
-		to := id + uint64(e.Size)
-		if id < end || id > end+spanGap || to-first > spanBytes || id/segment != first/segment {
-			break
-		}
-		end = to
-	}
-	return n, int(end - first)
-}
-
-// Find reads the message with that id and gives the reference as it was sent,
-// for Cancel and Reschedule: its due is 0 if it was due by its own stamp. An id
-// that is not exactly where a message begins is ErrNotFound, whatever bytes are
-// there.
-func (e *Engine) Find(id record.ID) (record.Message, record.Ref, error) {
-	var m record.Message
-	pos, b, err := e.log.Locate(uint64(id))
-	if errors.Is(err, log.ErrRange) || errors.Is(err, log.ErrRemoved) {
-		return m, record.Ref{}, fmt.Errorf("message %v: %w", id, ErrNotFound)
-	}
-	if err != nil {
-		return m, record.Ref{}, fmt.Errorf("message %v: %w", id, err)
-	}
-	data := pos + log.LocalBytes + uint64(b.DataOffset())
-	for at := 0; at < len(b.Data) && data+uint64(at) <= uint64(id); {
-		c, err := record.NextCommand(b.Data, at)
-		if err != nil {
-			return m, record.Ref{}, fmt.Errorf("message %v: %w", id, err)
-		}
-		if data+uint64(at) == uint64(id) && c.Type == record.CommandSend {
-			if err := record.DecodeSend(c.Payload, &m); err != nil {
-				return m, record.Ref{}, fmt.Errorf("message %v: %w", id, err)
-			}
-			p, err := record.PeekSend(&c, id)
-			r := p.Ref
-			if r.Due <= m.Stored {
-				r.Due = 0
-			}
-			return m, r, err
-		}
-		at += c.Size
-	}
-	return m, record.Ref{}, fmt.Errorf("message %v: %w", id, ErrNotFound)
-}
-
-// Waiting tells how a reference waits now, if it does.
-func (e *Engine) Waiting(r record.Ref) (record.Ref, timeline.Verdict, error) {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	return e.m.line.Locate(r)
-}
-
-// Page lists what waits, in the order of falling due: up to limit references
-// with keys above after and dues below before that keep accepts. next is where
-// the following page begins; more is false at the end.
-func (e *Engine) Page(after record.Key, before int64, limit int, keep func(*record.Ref) bool) (page []record.Ref, next record.Key, more bool, err error) {
-	next = after
-	for {
-		e.mu.RLock()
-		v, err := e.m.line.Take()
-		e.mu.RUnlock()
-		if err != nil {
-			return nil, next, false, err
-		}
-		found, more, err := v.Page(next, before, limit, keep)
-		if cerr := v.Close(); err == nil {
-			err = cerr
-		}
-		if err != nil {
-			return nil, next, false, err
-		}
-		if len(found) > 0 {
-			next = found[len(found)-1].Key()
-		}
-		e.mu.RLock()
-		page, err = e.m.line.Confirm(found)
-		e.mu.RUnlock()
-		if err != nil || len(page) > 0 || !more {
-			return page, next, more, err
 		}
 	}
 }
@@ -295,22 +204,4 @@ func (e *Engine) Delivered(n record.QueueNumber, due int64, id record.ID) (queue
 		}
 	}
 	return queue.Entry{}, 0, false, err
-}
-
-// Progress tells how far a group has come in a queue, counted from where it
-// would begin if it never did. fn runs under the lock and must be quick.
-func (e *Engine) Progress(g *group.Group, n record.QueueNumber, fn func(p *group.Progress, next record.Offset)) error {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	q := e.m.queues.Get(n)
-	if q == nil {
-		return fmt.Errorf("queue %d: %w", n, ErrNotFound)
-	}
-	p := g.Progress(n)
-	if p == nil {
-		start := e.m.start(g, q)
-		p = &group.Progress{Base: start, Pulled: start}
-	}
-	fn(p, q.Next())
-	return nil
 }

@@ -59,7 +59,7 @@ func TestLeasesAgainstModel(t *testing.T) {
 			switch rng.IntN(3) {
 			case 0:
 				until := now + int64(10+rng.IntN(50))
-				for _, g := range l.Grant(p, next, 1+rng.IntN(5), Term{now, until}) {
+				for _, g := range l.Grant(p, 0, next, Ask{Limit: 1 + rng.IntN(5), Now: now, Until: until}) {
 					if h, leased := out[g.Offset]; done[g.Offset] || (leased && h.until > now) || g.Offset >= next {
 						t.Fatalf("seed %d at %d: %v granted (held %+v, done %v)", seed, now, g, h, done[g.Offset])
 					}
@@ -76,7 +76,7 @@ func TestLeasesAgainstModel(t *testing.T) {
 				}
 			case 2:
 				for o, h := range out {
-					if st := l.Extend(o, h.attempt, now+30, true); st != Holds {
+					if st := l.Extend(o, h.attempt, now+30); st != Holds {
 						t.Fatalf("seed %d: extend of %d: %v", seed, o, st)
 					}
 					out[o] = held{now + 30, h.attempt}
@@ -86,7 +86,7 @@ func TestLeasesAgainstModel(t *testing.T) {
 		}
 		// What is neither finished nor held comes in the end, each once.
 		var got []record.Offset
-		for _, g := range l.Grant(p, next, MaxInflight, Term{now + 1000, now + 2000}) {
+		for _, g := range l.Grant(p, 0, next, Ask{Limit: MaxInflight, Now: now + 1000, Until: now + 2000}) {
 			got = append(got, g.Offset)
 		}
 		slices.Sort(got)
@@ -98,11 +98,11 @@ func TestLeasesAgainstModel(t *testing.T) {
 
 func TestLeasesAreBounded(t *testing.T) {
 	l, p := &Leases{}, &Progress{}
-	if got := len(l.Grant(p, 1<<40, 1<<30, Term{0, 10})); got != MaxInflight {
+	if got := len(l.Grant(p, 0, 1<<40, Ask{Limit: 1 << 30, Until: 10})); got != MaxInflight {
 		t.Errorf("%d leases, limit %d", got, MaxInflight)
 	}
-	if l.Room(p) {
-		t.Error("there is room beyond the limit")
+	if !l.Blocked() {
+		t.Error("not blocked by a full window")
 	}
 }
 

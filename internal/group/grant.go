@@ -1,0 +1,226 @@
+package group
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/duemq/duemq/internal/record"
+)
+
+// An Ask is what a receiver asks of one queue.
+type Ask struct {
+	Limit   int   // how many at most
+	Now     int64 // monotonic ms
+	Until   int64 // monotonic ms: how long the leases run
+	Unix    int64 // the broker's time at Now, Unix ms; dues that were written down count from it
+	Max     int   // how many leases of the queue may run at once; 0 is MaxInflight
+	Ordered bool  // only from the first unfinished offset on, while nobody holds it
+}
+
+// A Grant is one leased offset and how often it has now been delivered.
+type Grant struct {
+	Offset  record.Offset
+	Attempt uint32
+}
+
+// Grant leases offsets: first those that came back, oldest first, then new ones
+// from low, the queue's first offset, below next, its next one. They come in
+// order.
+//
+// An ordered group gets the first unfinished offset and what follows it, and
+// nothing while somebody holds that one or it waits for its back-off: what is
+// given in one answer is handled in its order, so no message overtakes one
+// before it.
+//
+// An offset that this window has not seen has the attempts and the due that
+// progress knows: what was delivered before a restart counts, and waits.
+func (l *Leases) Grant(p *Progress, low, next record.Offset, ask Ask) (dst []Grant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.advance(max(p.Base, low))
+	back := l.sweep(ask.Now)
+	room := cmp.Or(ask.Max, MaxInflight) - l.running
+	limit := min(ask.Limit, room)
+	wait := int64(never) // when what stands in the way of an ordered group may be leased
+	switch {
+	case limit <= 0:
+	case ask.Ordered:
+		dst, wait = l.inOrder(limit, &ask)
+	case back > 0:
+		dst = l.again(limit, &ask)
+	}
+	back -= len(dst)
+	if wait == never {
+		dst, wait = l.fresh(dst, p, next, limit, &ask)
+	}
+	if back > 0 {
+		l.earliest = min(l.earliest, ask.Now)
+	}
+	full := room <= len(dst)
+	switch {
+	case wait < never:
+		l.wake = wait
+	case full:
+		l.wake = l.ends
+	default:
+		l.wake = l.earliest
+	}
+	l.blocked = len(dst) < ask.Limit && (wait < never || full || len(l.slots) >= MaxInflight)
+	return dst
+}
+
+// advance drops what the group has finished with or retention has taken. A
+// base that falls is a group that was set back.
+func (l *Leases) advance(base record.Offset) {
+	if base < l.base {
+		l.reset(base)
+	}
+	n := int(min(uint64(base-l.base), uint64(len(l.slots))))
+	for i := range l.slots[:n] {
+		l.stop(&l.slots[i])
+	}
+	l.slots = l.slots[n:] // append moves what is left now and then
+	l.base = base
+}
+
+// sweep looks at every slot if one of them may have come back, and says how
+// many have. Leases that ended run no more, but whoever had one holds it until
+// another gets the message.
+func (l *Leases) sweep(now int64) (back int) {
+	if now < l.earliest {
+		return 0
+	}
+	l.earliest, l.ends = never, never
+	for i := range l.slots {
+		s := &l.slots[i]
+		switch {
+		case s.done:
+		case s.until <= now:
+			back++
+			l.stop(s)
+		default:
+			l.earliest = min(l.earliest, s.until)
+			if s.running {
+				l.ends = min(l.ends, s.until)
+			}
+		}
+	}
+	return back
+}
+
+// take leases a slot.
+func (l *Leases) take(dst []Grant, i int, ask *Ask) []Grant {
+	s := &l.slots[i]
+	s.until, s.prior, s.held = ask.Until, s.held, true
+	s.attempts = max(s.attempts, s.attempts+1)
+	l.run(s)
+	l.earliest, l.ends = min(l.earliest, ask.Until), min(l.ends, ask.Until)
+	return append(dst, Grant{l.base + record.Offset(i), s.attempts})
+}
+
+// again leases what came back.
+func (l *Leases) again(limit int, ask *Ask) (dst []Grant) {
+	for i := range l.slots {
+		if len(dst) == limit {
+			break
+		}
+		if s := &l.slots[i]; !s.done && s.until <= ask.Now {
+			dst = l.take(dst, i, ask)
+		}
+	}
+	return dst
+}
+
+// inOrder leases what came back as far as nothing stands in the way, and tells
+// until when something does.
+func (l *Leases) inOrder(limit int, ask *Ask) (dst []Grant, wait int64) {
+	for i := range l.slots {
+		s := &l.slots[i]
+		switch {
+		case s.done:
+		case s.until > ask.Now:
+			return dst, s.until
+		case len(dst) == limit:
+			return dst, never
+		default:
+			dst = l.take(dst, i, ask)
+		}
+	}
+	return dst, never
+}
+
+// fresh leases what this window has not seen, and tells until when something
+// stands in the way of an ordered group.
+func (l *Leases) fresh(dst []Grant, p *Progress, next record.Offset, limit int, ask *Ask) (_ []Grant, wait int64) {
+	from := l.base + record.Offset(len(l.slots))
+	if from >= next || len(dst) >= limit {
+		return dst, never
+	}
+	if n := min(limit-len(dst), MaxInflight-len(l.slots)); n > 0 {
+		n = int(min(uint64(n), uint64(next-from)))
+		dst, l.slots = slices.Grow(dst, n), slices.Grow(l.slots, n)
+	}
+	c := p.seek(from)
+	for o := from; o < next && len(dst) < limit && len(l.slots) < MaxInflight; o++ {
+		t, finished := c.at(o)
+		s := slot{attempts: t.Attempt, held: t.Attempt > 0 && t.Due == 0, done: finished}
+		waits := !finished && t.Due > ask.Unix
+		if waits {
+			s.until = later(ask.Now, t.Due-ask.Unix)
+		}
+		l.slots = append(l.slots, s)
+		switch {
+		case finished:
+		case waits:
+			l.earliest = min(l.earliest, s.until)
+			if ask.Ordered {
+				return dst, s.until
+			}
+		default:
+			dst = l.take(dst, len(l.slots)-1, ask)
+		}
+	}
+	return dst, never
+}
+
+// later is ms after an instant; what would be beyond the last one is that.
+func later(now, ms int64) int64 {
+	if ms >= never-now {
+		return never - 1
+	}
+	return now + ms
+}
+
+// A cursor walks a progress by rising offsets, from base on.
+type cursor struct {
+	p     *Progress
+	acked int
+	try   int
+}
+
+func (p *Progress) seek(o record.Offset) cursor { return cursor{p, p.after(o), p.find(o)} }
+
+// at tells whether an offset is finished, and if not how often it was delivered
+// and when it may be again.
+func (c *cursor) at(o record.Offset) (t Try, finished bool) {
+	p := c.p
+	if o < p.Base {
+		return t, true
+	}
+	for c.acked < len(p.Acked) && p.Acked[c.acked].To <= o {
+		c.acked++
+	}
+	if c.acked < len(p.Acked) && p.Acked[c.acked].From <= o {
+		return t, true
+	}
+	for c.try < len(p.tries) && p.tries[c.try].Offset < o {
+		c.try++
+	}
+	if c.try < len(p.tries) && p.tries[c.try].Offset == o {
+		t = p.tries[c.try]
+	}
+	if o < p.Leased {
+		t.Attempt = max(t.Attempt, 1)
+	}
+	return t, false
+}
