@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"mime"
-	"net/http"
 
 	"github.com/duemq/duemq/internal/broker"
 	"github.com/duemq/duemq/internal/httpapi/wire"
@@ -13,16 +12,16 @@ import (
 // batch sends messages, each on its own: {"messages":[...]}, or a message a line
 // as application/x-ndjson. JSON that cannot be read refuses all of it, a message
 // that cannot be sent only itself.
-func (h *Handler) batch(w http.ResponseWriter, r *request) error {
+func (h *Handler) batch(r *request) (*wire.BatchReply, error) {
 	sends, err := r.batch()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(sends) == 0 {
-		return fmt.Errorf("%w: no messages", errBadRequest)
+		return nil, fmt.Errorf("%w: no messages", errBadRequest)
 	}
 	if len(sends) > broker.MaxBatch {
-		return fmt.Errorf("%w: %d messages, limit %d; send several batches", errTooLarge, len(sends), broker.MaxBatch)
+		return nil, fmt.Errorf("%w: %d messages, limit %d; send several batches", errTooLarge, len(sends), broker.MaxBatch)
 	}
 	reply := wire.BatchReply{Results: make([]wire.BatchResult, len(sends))}
 	msgs := make([]broker.Message, 0, len(sends))
@@ -38,7 +37,7 @@ func (h *Handler) batch(w http.ResponseWriter, r *request) error {
 	}
 	receipts, err := h.b.Send(r.Context(), msgs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for k := range receipts {
 		result := &reply.Results[where[k]]
@@ -51,8 +50,11 @@ func (h *Handler) batch(w http.ResponseWriter, r *request) error {
 		reply.Accepted++
 	}
 	reply.Refused = len(sends) - reply.Accepted
-	return writeJSON(w, http.StatusOK, &reply)
+	return &reply, nil
 }
+
+// linesType is the media type of JSON objects in lines, as we call it.
+const linesType = "application/x-ndjson"
 
 // batch reads the messages of a batch in either form.
 func (r *request) batch() ([]wire.Send, error) {
@@ -61,7 +63,7 @@ func (r *request) batch() ([]wire.Send, error) {
 		kind = ""
 	}
 	switch kind {
-	case "application/x-ndjson", "application/ndjson", "application/jsonl":
+	case linesType, "application/ndjson", "application/jsonl":
 	default:
 		var b wire.Batch
 		err := r.decode(maxBatchBody, &b)

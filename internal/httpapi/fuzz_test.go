@@ -61,7 +61,7 @@ func FuzzPublish(f *testing.F) {
 		r := httptest.NewRequest(http.MethodPost, "/v1/topics/orders/messages", nil)
 		r.Header.Set(name, value)
 		q, err := parseQuery(query, routes[0].query)
-		req := &request{Request: r, query: q}
+		req := &request{Request: r, rt: &routes[0], values: q}
 		var s wire.Send
 		if err == nil {
 			s, err = req.send()

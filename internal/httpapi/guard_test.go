@@ -123,7 +123,7 @@ func TestProbesAndVersion(t *testing.T) {
 // TestPanicIsAnswered: a defect is told as one, and is logged.
 func TestPanicIsAnswered(t *testing.T) {
 	d := newDoor(t)
-	serve := d.h.endpoint(&route{serve: func(*Handler, http.ResponseWriter, *request) error { panic("oops") }})
+	serve := d.h.endpoint(&route{action: action{serve: func(*Handler, http.ResponseWriter, *request) error { panic("oops") }}})
 	w := httptest.NewRecorder()
 	serve(w, httptest.NewRequest(http.MethodGet, "/v1/stats", nil))
 	(&reply{t: t, what: "panic", status: w.Code, header: w.Header(), body: w.Body.String()}).refused(500, wire.CodeInternal, "oops")
@@ -132,5 +132,5 @@ func TestPanicIsAnswered(t *testing.T) {
 			t.Error("http.ErrAbortHandler was swallowed")
 		}
 	}()
-	d.h.endpoint(&route{serve: func(*Handler, http.ResponseWriter, *request) error { panic(http.ErrAbortHandler) }})(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	d.h.endpoint(&route{action: action{serve: func(*Handler, http.ResponseWriter, *request) error { panic(http.ErrAbortHandler) }}})(w, httptest.NewRequest(http.MethodGet, "/", nil))
 }

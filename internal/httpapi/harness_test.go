@@ -96,16 +96,28 @@ func (d *door) do(method, path, body string, headers ...string) *reply {
 		}
 		r.Header.Add(headers[i], headers[i+1])
 	}
+	return d.send(r, body)
+}
+
+// send sends a request, and holds it and its answer against openapi.json.
+func (d *door) send(r *http.Request, body string) *reply {
+	d.t.Helper()
+	what := r.Method + " " + r.URL.RequestURI()
 	w, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
-		d.t.Fatalf("%s %s: %v", method, path, err)
+		d.t.Fatalf("%s: %v", what, err)
 	}
 	defer w.Body.Close()
 	text, err := io.ReadAll(w.Body)
 	if err != nil {
-		d.t.Fatalf("%s %s: %v", method, path, err)
+		d.t.Fatalf("%s: %v", what, err)
 	}
-	return &reply{d.t, method + " " + path, w.StatusCode, w.Header, string(text)}
+	got := &reply{d.t, what, w.StatusCode, w.Header, string(text)}
+	_, pattern := d.h.mux.Handler(r)
+	if err := contract().check(&dialogue{pattern, r, body, got}); err != nil {
+		d.t.Errorf("%s: openapi.json and the handlers differ: %v", what, err)
+	}
+	return got
 }
 
 // want checks the status and reads the JSON, unless into is nil.
@@ -181,14 +193,5 @@ func (d *door) chunked(path, body string) *reply {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	w, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		d.t.Fatalf("POST %s: %v", path, err)
-	}
-	defer w.Body.Close()
-	text, err := io.ReadAll(w.Body)
-	if err != nil {
-		d.t.Fatalf("POST %s: %v", path, err)
-	}
-	return &reply{d.t, "POST " + path, w.StatusCode, w.Header, string(text)}
+	return d.send(r, body)
 }

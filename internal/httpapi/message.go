@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"fmt"
-	"net/http"
 	"unicode/utf8"
 
 	"github.com/duemq/duemq/internal/broker"
@@ -10,33 +9,29 @@ import (
 )
 
 // message shows one message, by id or handle.
-func (h *Handler) message(w http.ResponseWriter, r *request) error {
-	v, err := h.b.Message(r.Context(), r.PathValue("id"))
+func (h *Handler) message(r *request) (*wire.Message, error) {
+	v, err := h.b.Message(r.Context(), r.path("id"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m := message(&v)
-	return writeJSON(w, http.StatusOK, &m)
+	return &m, nil
 }
 
 // cancel takes a waiting message away.
-func (h *Handler) cancel(w http.ResponseWriter, r *request) error {
-	a, err := h.b.Cancel(r.Context(), r.PathValue("id"))
-	return answer(w, a, wire.StateCancelled, err)
+func (h *Handler) cancel(r *request) (*wire.Answer, error) {
+	a, err := h.b.Cancel(r.Context(), r.path("id"))
+	return answer(a, wire.StateCancelled), err
 }
 
 // reschedule gives a waiting message another due.
-func (h *Handler) reschedule(w http.ResponseWriter, r *request) error {
-	var q wire.Reschedule
-	if err := r.decode(maxBody, &q); err != nil {
-		return err
-	}
-	a, err := h.move(r, &q)
-	return answer(w, a, wire.StateWaiting, err)
+func (h *Handler) reschedule(r *request, q *wire.Reschedule) (*wire.Answer, error) {
+	a, err := h.move(r, q)
+	return answer(a, wire.StateWaiting), err
 }
 
 func (h *Handler) move(r *request, q *wire.Reschedule) (broker.Answer, error) {
-	id := r.PathValue("id")
+	id := r.path("id")
 	switch {
 	case q.By != "" && (q.At != "" || q.After != ""):
 		return broker.Answer{}, fmt.Errorf("%w: by moves the due that the message has; give it alone", errDelayConflict)
@@ -57,18 +52,13 @@ func (h *Handler) move(r *request, q *wire.Reschedule) (broker.Answer, error) {
 }
 
 // deliverNow has a waiting message delivered at once.
-func (h *Handler) deliverNow(w http.ResponseWriter, r *request) error {
-	a, err := h.b.DeliverNow(r.Context(), r.PathValue("id"))
-	return answer(w, a, wire.StateWaiting, err)
+func (h *Handler) deliverNow(r *request) (*wire.Answer, error) {
+	a, err := h.b.DeliverNow(r.Context(), r.path("id"))
+	return answer(a, wire.StateWaiting), err
 }
 
-func answer(w http.ResponseWriter, a broker.Answer, s wire.State, err error) error {
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, &wire.Answer{
-		ID: a.ID.String(), Topic: a.Topic, DeliverAt: wire.Time(a.Due), State: s,
-	})
+func answer(a broker.Answer, s wire.State) *wire.Answer {
+	return &wire.Answer{ID: a.ID.String(), Topic: a.Topic, DeliverAt: wire.Time(a.Due), State: s}
 }
 
 // message makes the wire's message of a view.

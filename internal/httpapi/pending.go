@@ -3,7 +3,6 @@ package httpapi
 import (
 	"fmt"
 	"math"
-	"net/http"
 	"net/url"
 	"strconv"
 
@@ -12,20 +11,20 @@ import (
 )
 
 // pending lists what waits, a page at a time.
-func (h *Handler) pending(w http.ResponseWriter, r *request) error {
+func (h *Handler) pending(r *request) (*wire.Page, error) {
 	f, err := h.filter(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	limit := 0
-	if v, ok := r.query["limit"]; ok {
+	if v, ok := r.query("limit"); ok {
 		if limit, err = strconv.Atoi(v); err != nil || limit < 1 {
-			return fmt.Errorf("%w: limit %q, want 1 to %d", errBadRequest, shorten(v), broker.MaxPage)
+			return nil, fmt.Errorf("%w: limit %q, want 1 to %d", errBadRequest, shorten(v), broker.MaxPage)
 		}
 	}
-	page, err := h.b.Pending(r.Context(), f, r.query["cursor"], limit)
+	page, err := h.b.Pending(r.Context(), f, r.text("cursor"), limit)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := wire.Page{Messages: make([]wire.Message, len(page.Messages)), Cursor: page.Cursor}
 	for i := range page.Messages {
@@ -33,46 +32,43 @@ func (h *Handler) pending(w http.ResponseWriter, r *request) error {
 	}
 	if page.Cursor != "" {
 		next := url.Values{}
-		for name, v := range r.query {
+		for name, v := range r.values {
 			next.Set(name, v)
 		}
 		next.Set("cursor", page.Cursor)
-		w.Header().Set("Link", "<"+r.URL.Path+"?"+next.Encode()+`>; rel="next"`)
+		r.header("Link", "<"+r.URL.Path+"?"+next.Encode()+`>; rel="next"`)
 	}
-	return writeJSON(w, http.StatusOK, &out)
+	return &out, nil
 }
 
 // count counts what waits.
-func (h *Handler) count(w http.ResponseWriter, r *request) error {
+func (h *Handler) count(r *request) (*wire.Count, error) {
 	f, err := h.filter(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	n, err := h.b.Count(r.Context(), f)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, &wire.Count{Count: n})
+	return &wire.Count{Count: n}, err
 }
 
 // filter reads what to look for.
 func (h *Handler) filter(r *request) (broker.Filter, error) {
-	f := broker.Filter{Topic: r.query["topic"], Tag: r.query["tag"]}
+	f := broker.Filter{Topic: r.text("topic"), Tag: r.text("tag")}
 	for _, edge := range []struct {
 		name string
 		at   *int64
 	}{{"from", &f.From}, {"to", &f.To}} {
-		v, ok := r.query[edge.name]
+		v, ok := r.query(edge.name)
 		if !ok {
 			continue
 		}
-		t, err := instant(plus(v), r.query["tz"])
+		t, err := instant(plus(v), r.text("tz"))
 		if err != nil {
 			return f, fmt.Errorf("%s: %w", edge.name, err)
 		}
 		*edge.at = int64(wire.TimeOf(t))
 	}
-	v, ok := r.query["within"]
+	v, ok := r.query("within")
 	if !ok {
 		return f, nil
 	}

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"fmt"
-	"net/http"
 	"net/textproto"
 	"regexp"
 	"slices"
@@ -19,28 +18,28 @@ import (
 // publish sends one message whose body is the request's:
 //
 //	curl -d hello 'http://127.0.0.1:9870/v1/topics/orders/messages?after=10s'
-func (h *Handler) publish(w http.ResponseWriter, r *request) error {
+func (h *Handler) publish(r *request) (*wire.Receipt, error) {
 	s, err := r.send()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m, err := h.toSend(&s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if m.Body, err = r.body(record.MaxBody); err != nil {
-		return err
+		return nil, err
 	}
 	receipts, err := h.b.Send(r.Context(), []broker.Message{m})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := receipts[0].Err; err != nil {
-		return err
+		return nil, err
 	}
 	out := receipt(&receipts[0])
-	w.Header().Set("Location", "/v1/messages/"+out.ID)
-	return writeJSON(w, http.StatusCreated, &out)
+	r.header("Location", "/v1/messages/"+out.ID)
+	return &out, nil
 }
 
 // An option of a message, by query or by header.
@@ -81,8 +80,8 @@ const propertyHeader = "Duemq-Property-"
 // send reads a message but for its body. What is given both by query and by
 // header is refused, and so is a header of ours that is not known.
 func (r *request) send() (wire.Send, error) {
-	s := wire.Send{Topic: r.PathValue("topic")}
-	for name, value := range r.query {
+	s := wire.Send{Topic: r.path("topic")}
+	for name, value := range r.values {
 		if p, ok := strings.CutPrefix(name, "property."); ok {
 			setProperty(&s, p, value)
 		}
@@ -109,7 +108,7 @@ func (r *request) send() (wire.Send, error) {
 		}
 	}
 	for _, o := range options {
-		v, inQuery := r.query[o.name]
+		v, inQuery := r.query(o.name)
 		if hv := r.Header[textproto.CanonicalMIMEHeaderKey(o.header)]; len(hv) > 0 {
 			if inQuery {
 				return s, fmt.Errorf("%w: %s is given by query and by header %s", errBadRequest, o.name, o.header)

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/duemq/duemq/internal/broker"
@@ -11,13 +10,9 @@ import (
 
 // receive leases messages to a group, waiting for the first one if asked to. A
 // client that leaves meanwhile ends it, and what it would have got is given back.
-func (h *Handler) receive(w http.ResponseWriter, r *request) error {
-	var q wire.Receive
-	if err := r.decode(maxBody, &q); err != nil {
-		return err
-	}
+func (h *Handler) receive(r *request, q *wire.Receive) (*wire.ReceiveReply, error) {
 	got, err := h.b.Receive(r.Context(), broker.ReceiveRequest{
-		Topic: r.PathValue("topic"), Group: q.Group, Max: q.Max,
+		Topic: r.path("topic"), Group: q.Group, Max: q.Max,
 		Wait: time.Duration(q.Wait), Invisible: time.Duration(q.Invisible),
 	})
 	if err == nil {
@@ -31,32 +26,28 @@ func (h *Handler) receive(w http.ResponseWriter, r *request) error {
 	}
 	if err != nil {
 		h.b.Return(leases) // nobody will see them
-		return err
+		return nil, err
 	}
-	return writeJSON(w, http.StatusOK, &reply)
+	return &reply, nil
 }
 
 // ack finishes one message.
-func (h *Handler) ack(w http.ResponseWriter, r *request) error {
-	errs, err := h.b.Ack(r.Context(), []string{r.PathValue("lease")})
+func (h *Handler) ack(r *request) error {
+	errs, err := h.b.Ack(r.Context(), []string{r.path("lease")})
 	if err == nil {
 		err = errs[0]
 	}
-	return done(w, err)
+	return err
 }
 
 // ackAll finishes messages, each on its own.
-func (h *Handler) ackAll(w http.ResponseWriter, r *request) error {
-	var q wire.AckAll
-	if err := r.decode(maxBody, &q); err != nil {
-		return err
-	}
+func (h *Handler) ackAll(r *request, q *wire.AckAll) (*wire.AckAllReply, error) {
 	if len(q.Leases) == 0 {
-		return fmt.Errorf("%w: no leases", errBadRequest)
+		return nil, fmt.Errorf("%w: no leases", errBadRequest)
 	}
 	errs, err := h.b.Ack(r.Context(), q.Leases)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	reply := wire.AckAllReply{Results: make([]wire.AckResult, len(errs))}
 	for i, err := range errs {
@@ -67,30 +58,15 @@ func (h *Handler) ackAll(w http.ResponseWriter, r *request) error {
 		}
 		reply.Acked++
 	}
-	return writeJSON(w, http.StatusOK, &reply)
+	return &reply, nil
 }
 
 // nack gives a message back.
-func (h *Handler) nack(w http.ResponseWriter, r *request) error {
-	var q wire.Nack
-	if err := r.decode(maxBody, &q); err != nil {
-		return err
-	}
-	return done(w, h.b.Nack(r.Context(), r.PathValue("lease"), time.Duration(q.Delay)))
+func (h *Handler) nack(r *request, q *wire.Nack) error {
+	return h.b.Nack(r.Context(), r.path("lease"), time.Duration(q.Delay))
 }
 
 // extend prolongs a lease.
-func (h *Handler) extend(w http.ResponseWriter, r *request) error {
-	q := wire.Extend{Invisible: wire.Duration(broker.DefaultInvisible)}
-	if err := r.decode(maxBody, &q); err != nil {
-		return err
-	}
-	return done(w, h.b.Extend(r.Context(), r.PathValue("lease"), time.Duration(q.Invisible)))
-}
-
-func done(w http.ResponseWriter, err error) error {
-	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
-	}
-	return err
+func (h *Handler) extend(r *request, q *wire.Extend) error {
+	return h.b.Extend(r.Context(), r.path("lease"), time.Duration(q.Invisible))
 }

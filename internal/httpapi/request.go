@@ -27,9 +27,44 @@ const (
 type request struct {
 	*http.Request
 
-	h     *Handler
-	query map[string]string
-	held  int64 // bytes of h.bodies
+	h      *Handler
+	rt     *route
+	values map[string]string // of the query
+	held   int64             // bytes of h.bodies
+
+	status  int               // of the answer; 0: the route's
+	headers map[string]string // of the answer, when it is no problem
+}
+
+// query gives a parameter of the query, which the route must have.
+func (r *request) query(name string) (string, bool) {
+	if !takes(r.rt.query, name) {
+		panic("the route " + r.rt.pattern + " does not say that it takes " + name)
+	}
+	v, ok := r.values[name]
+	return v, ok
+}
+
+// text is query for those to whom absent and empty are the same.
+func (r *request) text(name string) string {
+	v, _ := r.query(name)
+	return v
+}
+
+// path gives a parameter of the path, which the route must have.
+func (r *request) path(name string) string {
+	if !strings.Contains(r.rt.pattern, "{"+name+"}") {
+		panic("the route " + r.rt.pattern + " has no " + name)
+	}
+	return r.PathValue(name)
+}
+
+// header sets a header of the answer. The route lists it.
+func (r *request) header(name, value string) {
+	if r.headers == nil {
+		r.headers = make(map[string]string, 1)
+	}
+	r.headers[name] = value
 }
 
 // release gives back the room for the body.

@@ -14,14 +14,14 @@ import (
 const scheduleTopic = "SCHEDULE_TOPIC_XXXX"
 
 // stats gives the broker's figures.
-func (h *Handler) stats(w http.ResponseWriter, _ *request) error {
+func (h *Handler) stats(*request) (*wire.Stats, error) {
 	c, err := h.b.Counts("")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s, found := h.b.Stats(), h.b.Recovered()
 	out := wire.Stats{
-		Name: h.b.Name(), Clock: h.clockNow(), Stamp: wire.Time(s.Stamp),
+		Name: h.b.Name(), Clock: *h.clockNow(), Stamp: wire.Time(s.Stamp),
 		Messages: wire.MessageStats{Waiting: c.Waiting, Visible: c.Visible, Overdue: c.Overdue},
 		Schedule: h.schedule(),
 		Wakeups:  wire.WakeupStats{Total: s.Wakeups, Fruitless: s.Fruitless, Ticks: s.Ticks},
@@ -40,7 +40,7 @@ func (h *Handler) stats(w http.ResponseWriter, _ *request) error {
 	if due, ok := h.b.NextDue(); ok {
 		out.Messages.NextDue = wire.Time(due)
 	}
-	return writeJSON(w, http.StatusOK, &out)
+	return &out, nil
 }
 
 // schedule shows the delay levels as the queues of RocketMQ's internal topic.
@@ -61,41 +61,34 @@ func levelCount(l broker.LevelCount) wire.LevelCount {
 	return wire.LevelCount{Waiting: l.Waiting, DeliveredOffset: l.Delivered, TotalOffset: l.Total}
 }
 
-func (h *Handler) clockNow() wire.Clock {
-	return wire.Clock{Now: wire.Time(h.b.Now()), Suspect: h.b.Suspect()}
+func (h *Handler) clockNow() *wire.Clock {
+	return &wire.Clock{Now: wire.Time(h.b.Now()), Suspect: h.b.Suspect()}
 }
 
 // acceptClock believes the machine's clock as it is.
-func (h *Handler) acceptClock(w http.ResponseWriter, _ *request) error {
+func (h *Handler) acceptClock(*request) (*wire.Clock, error) {
 	if err := h.b.AcceptClock(); err != nil {
-		return err
+		return nil, err
 	}
-	c := h.clockNow()
-	return writeJSON(w, http.StatusOK, &c)
+	return h.clockNow(), nil
 }
 
 // health says whether a restart would help.
-func (h *Handler) health(w http.ResponseWriter, _ *request) error {
-	if err := h.b.Err(); err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, &wire.Status{Status: "ok"})
+func (h *Handler) health(*request) (*wire.Status, error) {
+	return &wire.Status{Status: "ok"}, h.b.Err()
 }
 
 // ready says whether the server should get traffic.
-func (h *Handler) ready(w http.ResponseWriter, _ *request) error {
+func (h *Handler) ready(*request) (*wire.Status, error) {
 	if h.draining.Load() {
-		return fmt.Errorf("%w: send nothing more here", broker.ErrDraining)
+		return nil, fmt.Errorf("%w: send nothing more here", broker.ErrDraining)
 	}
-	if err := h.b.Ready(); err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, &wire.Status{Status: "ready"})
+	return &wire.Status{Status: "ready"}, h.b.Ready()
 }
 
 // version says what runs.
-func (h *Handler) version(w http.ResponseWriter, _ *request) error {
-	return writeJSON(w, http.StatusOK, &wire.Version{Version: h.o.Version, Go: runtime.Version()})
+func (h *Handler) version(*request) (*wire.Version, error) {
+	return &wire.Version{Version: h.o.Version, Go: runtime.Version()}, nil
 }
 
 // showMetrics gives the figures to Prometheus.
