@@ -25,7 +25,7 @@ func (x *Index) Freeze() *Frozen {
 }
 
 // Install ends a cut that is durable: the index takes over.
-func (x *Index) Install(*Frozen) { x.frozen = nil }
+func (x *Index) Install(f *Frozen) { x.frozen, x.dropped = nil, max(x.dropped, f.drop) }
 
 // Abandon ends a cut that failed: the keys go back, and so do the days that were
 // to leave.

@@ -77,10 +77,11 @@ func (s *slab) add(e entry) {
 // An Index finds messages. One goroutine changes it; [Index.Take] may be called
 // by several at once while nobody does.
 type Index struct {
-	src    Source
-	live   slab
-	frozen slab // of the cut that is being written
-	drop   uint32
+	src     Source
+	live    slab
+	frozen  slab   // of the cut that is being written
+	drop    uint32 // the day up to which the next cut gives up all; 0: none
+	dropped uint32 // the day up to which a cut of this run did
 }
 
 // New makes the index of the newest cut.
@@ -99,11 +100,15 @@ func (x *Index) Add(keys []byte, stored int64, id record.ID, queue record.QueueN
 	}
 }
 
-// Drop has the days up to and including day leave the index with the next cut.
-// Carried keys stay. What was added since the last cut stays too, until a later
-// Drop of its day, so that keys of such a day may be found for longer than their
-// messages exist.
-func (x *Index) Drop(day uint32) { x.drop = max(x.drop, day) }
+// Drop has the days up to and including day leave the index with the next cut. It
+// costs nothing for days that have left. Carried keys stay. What was added since
+// the last cut stays too, until a later day is dropped, so that keys of a day may
+// be found for longer than their messages exist.
+func (x *Index) Drop(day uint32) {
+	if day > x.dropped {
+		x.drop = max(x.drop, day)
+	}
+}
 
 // Memory is how many keys lie in memory.
 func (x *Index) Memory() int { return x.live.len() + x.frozen.len() }
