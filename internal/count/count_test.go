@@ -367,7 +367,46 @@ func TestCells(t *testing.T) {
 	if c.Cells() != 501 {
 		t.Errorf("%d cells after it was abandoned, want 501", c.Cells())
 	}
-	wantTotal(t, c, &sync.Mutex{}, 1003)
+	c.Add(1, due(0), 1) // the place that was changed last has moved
+	wantTotal(t, c, &sync.Mutex{}, 1004)
+}
+
+// The ends of a range belong to it as To is exclusive.
+func TestFirstAndLastWithinTheirRange(t *testing.T) {
+	x := openIndex(t, vfs.NewMem(), "idx")
+	c := count.New(x)
+	for topic := record.TopicNumber(1); topic <= 20; topic++ {
+		c.Add(topic, due(10), 1)
+		c.Add(topic, due(20), 1)
+	}
+	for _, where := range []string{"in memory", "in the index"} {
+		for _, topic := range []record.TopicNumber{0, 1, 11, 20} {
+			for _, r := range []struct{ from, to, first, last uint32 }{
+				{0, 100, 10, 20},
+				{10, 21, 10, 20},
+				{10, 20, 10, 10},
+				{20, 21, 20, 20},
+				{11, 21, 20, 20},
+			} {
+				q := count.Query{From: base + r.from, To: base + r.to, Topic: topic}
+				first, _, err1 := c.First(t.Context(), &sync.Mutex{}, q)
+				last, _, err2 := c.Last(t.Context(), &sync.Mutex{}, q)
+				if first != base+r.first || last != base+r.last || err1 != nil || err2 != nil {
+					t.Errorf("%s, topic %d, minutes %d to %d: from %d to %d, %v, %v; want %d to %d",
+						where, topic, r.from, r.to, first-base, last-base, err1, err2, r.first, r.last)
+				}
+			}
+			q := count.Query{From: base + 11, To: base + 20, Topic: topic}
+			_, first, err1 := c.First(t.Context(), &sync.Mutex{}, q)
+			_, last, err2 := c.Last(t.Context(), &sync.Mutex{}, q)
+			if first || last || err1 != nil || err2 != nil {
+				t.Errorf("%s, topic %d: found where nothing is: %v, %v, %v, %v", where, topic, first, last, err1, err2)
+			}
+		}
+		if where == "in memory" {
+			cut(t, x, c, 0)
+		}
+	}
 }
 
 func TestAddDoesNotAllocate(t *testing.T) {
