@@ -143,7 +143,8 @@ func decodeHead(src []byte) (h Head, err error) {
 	h.Created = int64(le.Uint64(src[28:]))
 	h.First, h.Applied, h.End = readPlace(src[36:]), readPlace(src[52:]), readPlace(src[68:])
 	h.Estimate = int64(le.Uint64(src[84:]))
-	return h, h.check()
+	err = h.check()
+	return h, err
 }
 
 func appendTail(dst []byte, t *Totals) []byte {

@@ -34,7 +34,8 @@ func NewWriter(w io.Writer, h Head) (*Writer, error) {
 	b := &Writer{w: w, place: h.First, end: h.End.Index}
 	b.begin(typeHead)
 	b.frame = appendHead(b.frame, &h)
-	return b, b.flush()
+	err := b.flush()
+	return b, err
 }
 
 // Pair adds a key of the index and its value. Spaces come in increasing order,

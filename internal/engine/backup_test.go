@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -51,7 +52,7 @@ func take(t *testing.T, e *Engine, acked []Send) *taken {
 }
 
 // restoreTo makes a store in dir and checks what is said of it.
-func (k *taken) restoreTo(t *testing.T, o Options) BackupInfo {
+func (k *taken) restoreTo(t *testing.T, o Options) {
 	t.Helper()
 	o.Rand = crand.Reader // other tests want the same id each time
 	last := int64(-1)
@@ -69,7 +70,6 @@ func (k *taken) restoreTo(t *testing.T, o Options) BackupInfo {
 	if info != want || info.Restored == info.Store || info.Restored == [16]byte{} {
 		t.Errorf("restored %+v\nof %+v", info, k.info)
 	}
-	return info
 }
 
 // hashAt is the state after the batch with that index, as the log of a closed
@@ -118,7 +118,7 @@ func (f *traffic) send(ctx context.Context, rng *rand.Rand) error {
 	sends := make([]Send, 1+rng.IntN(5))
 	for i := range sends {
 		body := []byte(strings.Repeat("b", rng.IntN(1500)))
-		sends[i] = Send{Topic: f.topic.Number, Turn: f.topic, Message: record.Message{Body: body, Key: fmt.Sprint(rng.IntN(50))}}
+		sends[i] = Send{Topic: f.topic.Number, Turn: f.topic, Message: record.Message{Body: body, Key: strconv.Itoa(rng.IntN(50))}}
 		switch rng.IntN(4) {
 		case 0:
 			sends[i].Delay = Delay{DelayLevel, int64(1 + rng.IntN(18))}
@@ -223,7 +223,7 @@ func TestBackupUnderTraffic(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, k := range all {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "not", "there", "yet")
 			k.restoreTo(t, fixtureOptions(dir))
 			k.verify(t, dir, o.Dir)
@@ -296,7 +296,7 @@ func (k *taken) holds(t *testing.T, dir string) {
 	for i := range k.acked {
 		s := &k.acked[i]
 		m, _, err := e.Find(s.ID)
-		if err != nil || string(m.Body) != string(s.Message.Body) || m.Key != s.Message.Key {
+		if err != nil || !bytes.Equal(m.Body, s.Message.Body) || m.Key != s.Message.Key {
 			t.Fatalf("message %v: %v, %d bytes of body for %d", s.ID, err, len(m.Body), len(s.Message.Body))
 		}
 	}

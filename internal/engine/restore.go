@@ -151,11 +151,11 @@ func (s *restoring) run(ctx context.Context) error {
 		if s.in.More() {
 			continue
 		}
-		if err := errors.Join(ctx.Err(), s.flush()); err != nil {
+		if err := errors.Join(ctx.Err(), s.flush()); err != nil { //nolint:contextcheck // a cut is finished, not left half way
 			return err
 		}
 	}
-	if err := s.finish(); err != nil {
+	if err := s.finish(); err != nil { //nolint:contextcheck // as above
 		return err
 	}
 	return s.place()

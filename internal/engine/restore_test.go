@@ -258,7 +258,7 @@ func TestSplitApplied(t *testing.T) {
 	end := log.Start{Index: 300, Position: 1 << 40, Checksum: 0xfedcba98}
 	value := e.m.appendApplied(nil, end, []byte("the rest"))
 	at, rest, err := splitApplied(value)
-	if err != nil || at != end || string(joinApplied(value[0], at, rest)) != string(value) {
+	if err != nil || at != end || !bytes.Equal(joinApplied(value[0], at, rest), value) {
 		t.Errorf("%+v %q %v of %q", at, rest, err, value)
 	}
 	for n := range 10 {

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -37,7 +38,7 @@ func (x *Index) View() (*View, error) {
 // Get appends the value of a key to dst, as [Index.Get] does.
 func (v *View) Get(dst []byte, s Space, key []byte) (value []byte, ok bool, err error) {
 	want := appendKey(nil, s, key)
-	if !v.it.SeekGE(want) || string(v.it.Key()) != string(want) {
+	if !v.it.SeekGE(want) || !bytes.Equal(v.it.Key(), want) {
 		return dst, false, v.x.viewError(v.it.Error())
 	}
 	found, err := v.it.ValueAndErr()
