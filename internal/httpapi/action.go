@@ -117,14 +117,12 @@ func (r *request) answer(w http.ResponseWriter, out any, err error) error {
 	if err != nil {
 		return err
 	}
-	r.copyHeaders(w)
 	return writeJSON(w, r.code(), out)
 }
 
 // done writes an answer without a body, unless there was an error.
 func (r *request) done(w http.ResponseWriter, err error) error {
 	if err == nil {
-		r.copyHeaders(w)
 		w.WriteHeader(r.code())
 	}
 	return err
@@ -136,10 +134,4 @@ func (r *request) code() int {
 		return r.status
 	}
 	return r.rt.status
-}
-
-func (r *request) copyHeaders(w http.ResponseWriter) {
-	for name, value := range r.headers {
-		w.Header().Set(name, value)
-	}
 }

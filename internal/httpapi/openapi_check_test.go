@@ -99,9 +99,10 @@ func at(path ...string) string {
 	return b.String()
 }
 
-// validate holds JSON against the schema at pointer.
-func (c *checker) validate(pointer string, text []byte) error {
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+// validate holds JSON against the schema at pointer, and remembers its fields if
+// it gets a schema for that.
+func (c *checker) validate(pointer, text string, fields *schema) error {
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
 		return err
 	}
@@ -113,10 +114,13 @@ func (c *checker) validate(pointer string, text []byte) error {
 		}
 	}
 	c.mu.Unlock()
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.Validate(v)
 	}
-	return s.Validate(v)
+	if err == nil {
+		c.note(fields, v)
+	}
+	return err
 }
 
 // note remembers the fields of JSON of that schema.
@@ -229,18 +233,9 @@ func (c *checker) check(x *dialogue) error {
 	if kind != "application/json" || x.request.Method == http.MethodHead {
 		return nil
 	}
-	if err := c.validate(at("paths", path, method, "responses", status, "content", kind, "schema"), []byte(got.body)); err != nil {
+	if err := c.validate(at("paths", path, method, "responses", status, "content", kind, "schema"), got.body, body.Schema); err != nil {
 		return fmt.Errorf("%s: the answer: %w", op.ID, err)
 	}
-	return c.noteText(body.Schema, got.body)
-}
-
-func (c *checker) noteText(s *schema, text string) error {
-	var v any
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		return err
-	}
-	c.note(s, v)
 	return nil
 }
 
@@ -252,10 +247,7 @@ func (c *checker) checkProblem(x *dialogue, kind string) error {
 	if kind != wire.ProblemType {
 		return fmt.Errorf("a problem of type %q", kind)
 	}
-	if err := c.validate(problem.Ref, []byte(x.reply.body)); err != nil {
-		return err
-	}
-	return c.noteText(problem, x.reply.body)
+	return c.validate(problem.Ref, x.reply.body, problem)
 }
 
 // usual are the headers of any answer.
@@ -303,10 +295,10 @@ func (c *checker) checkRequest(op *operation, x *dialogue, pointer string) error
 	if !ok {
 		return nil // bytes
 	}
-	if err := c.validate(pointer, []byte(x.sent)); err != nil {
+	if err := c.validate(pointer, x.sent, body.Schema); err != nil {
 		return fmt.Errorf("%s took a request that is not described: %w", op.ID, err)
 	}
-	return c.noteText(body.Schema, x.sent)
+	return nil
 }
 
 func (c *checker) checkParameter(op *operation, in, name string) error {

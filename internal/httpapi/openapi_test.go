@@ -69,7 +69,7 @@ func TestOpenAPIIsValid(t *testing.T) {
 		t.Error(err)
 	}
 	for _, m := range contract().doc.Components.Schemas {
-		if err := contract().validate(at("components", "schemas", m.Name), []byte("null")); errors.As(err, new(*jsonschema.SchemaValidationError)) || err == nil {
+		if err := contract().validate(at("components", "schemas", m.Name), "null", nil); errors.As(err, new(*jsonschema.SchemaValidationError)) || err == nil {
 			t.Errorf("%s: %v", m.Name, err)
 		}
 	}
@@ -190,11 +190,8 @@ func TestOpenAPIFields(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.validate(at("components", "schemas", name), text); err != nil {
+		if err := c.validate(at("components", "schemas", name), string(text), &schema{Ref: "#/components/schemas/" + name}); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, text)
-		}
-		if err := c.noteText(&schema{Ref: "#/components/schemas/" + name}, string(text)); err != nil {
-			t.Error(err)
 		}
 		if _, ok := requests[name]; !ok {
 			continue

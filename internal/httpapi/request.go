@@ -32,8 +32,8 @@ type request struct {
 	values map[string]string // of the query
 	held   int64             // bytes of h.bodies
 
-	status  int               // of the answer; 0: the route's
-	headers map[string]string // of the answer, when it is no problem
+	status int         // of the answer; 0: the route's
+	reply  http.Header // of the answer; for a function that sees no ResponseWriter
 }
 
 // query gives a parameter of the query, which the route must have.
@@ -59,13 +59,9 @@ func (r *request) path(name string) string {
 	return r.PathValue(name)
 }
 
-// header sets a header of the answer. The route lists it.
-func (r *request) header(name, value string) {
-	if r.headers == nil {
-		r.headers = make(map[string]string, 1)
-	}
-	r.headers[name] = value
-}
+// header sets a header of the answer, when nothing can go wrong any more. The
+// route lists it.
+func (r *request) header(name, value string) { r.reply.Set(name, value) }
 
 // release gives back the room for the body.
 func (r *request) release() {

@@ -102,7 +102,7 @@ func (h *Handler) endpoint(rt *route) http.HandlerFunc {
 			}
 			defer rt.room(h).leave()
 		}
-		req := &request{Request: r, h: h, rt: rt}
+		req := &request{Request: r, h: h, rt: rt, reply: w.Header()}
 		defer req.release()
 		var err error
 		if req.values, err = parseQuery(r.URL.RawQuery, rt.query); err == nil {
