@@ -38,22 +38,21 @@ func (l *Leases) Grant(p *Progress, low, next record.Offset, ask Ask) (dst []Gra
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advance(max(p.Base, low))
-	back := l.sweep(ask.Now)
+	l.sweep(ask.Now)
 	room := cmp.Or(ask.Max, MaxInflight) - l.running
 	limit := min(ask.Limit, room)
 	wait := int64(never) // when what stands in the way of an ordered group may be leased
 	switch {
 	case limit <= 0:
 	case ask.Ordered:
-		dst, wait = l.inOrder(limit, &ask)
-	case back > 0:
-		dst = l.again(limit, &ask)
+		dst, wait = l.inOrder(p, limit, &ask)
+	case l.back > 0:
+		dst = l.again(p, limit, &ask)
 	}
-	back -= len(dst)
 	if wait == never {
 		dst, wait = l.fresh(dst, p, next, limit, &ask)
 	}
-	if back > 0 {
+	if l.back > 0 {
 		l.earliest = min(l.earliest, ask.Now)
 	}
 	full := room <= len(dst)
@@ -83,12 +82,13 @@ func (l *Leases) advance(base record.Offset) {
 	l.base = base
 }
 
-// sweep looks at every slot if one of them may have come back, and says how
-// many have. Leases that ended run no more, but whoever had one holds it until
+// sweep looks at every slot if one of them may have come back, and counts those
+// that have. Leases that ended run no more, but whoever had one holds it until
 // another gets the message.
-func (l *Leases) sweep(now int64) (back int) {
+func (l *Leases) sweep(now int64) {
+	l.back = 0
 	if now < l.earliest {
-		return 0
+		return
 	}
 	l.earliest, l.ends = never, never
 	for i := range l.slots {
@@ -96,7 +96,7 @@ func (l *Leases) sweep(now int64) (back int) {
 		switch {
 		case s.done:
 		case s.until <= now:
-			back++
+			l.back++
 			l.stop(s)
 		default:
 			l.earliest = min(l.earliest, s.until)
@@ -105,7 +105,6 @@ func (l *Leases) sweep(now int64) (back int) {
 			}
 		}
 	}
-	return back
 }
 
 // take leases a slot.
@@ -118,13 +117,29 @@ func (l *Leases) take(dst []Grant, i int, ask *Ask) []Grant {
 	return append(dst, Grant{l.base + record.Offset(i), s.attempts})
 }
 
+// finished closes a slot whose offset was finished without its lease: by one
+// from before a restart, while somebody else got it.
+func (l *Leases) finished(p *Progress, i int) bool {
+	if !p.Finished(l.base + record.Offset(i)) {
+		return false
+	}
+	s := &l.slots[i]
+	l.stop(s)
+	*s = slot{attempts: s.attempts, done: true}
+	return true
+}
+
 // again leases what came back.
-func (l *Leases) again(limit int, ask *Ask) (dst []Grant) {
+func (l *Leases) again(p *Progress, limit int, ask *Ask) (dst []Grant) {
 	for i := range l.slots {
-		if len(dst) == limit {
+		if len(dst) == limit || l.back == 0 {
 			break
 		}
-		if s := &l.slots[i]; !s.done && s.until <= ask.Now {
+		if s := &l.slots[i]; s.done || s.until > ask.Now {
+			continue
+		}
+		l.back--
+		if !l.finished(p, i) {
 			dst = l.take(dst, i, ask)
 		}
 	}
@@ -133,17 +148,20 @@ func (l *Leases) again(limit int, ask *Ask) (dst []Grant) {
 
 // inOrder leases what came back as far as nothing stands in the way, and tells
 // until when something does.
-func (l *Leases) inOrder(limit int, ask *Ask) (dst []Grant, wait int64) {
+func (l *Leases) inOrder(p *Progress, limit int, ask *Ask) (dst []Grant, wait int64) {
 	for i := range l.slots {
 		s := &l.slots[i]
-		switch {
+		switch came := s.until <= ask.Now; {
 		case s.done:
-		case s.until > ask.Now:
-			return dst, s.until
 		case len(dst) == limit:
 			return dst, never
-		default:
-			dst = l.take(dst, i, ask)
+		case came:
+			l.back--
+			if !l.finished(p, i) {
+				dst = l.take(dst, i, ask)
+			}
+		case !l.finished(p, i):
+			return dst, s.until
 		}
 	}
 	return dst, never
@@ -223,4 +241,16 @@ func (c *cursor) at(o record.Offset) (t Try, finished bool) {
 		t.Attempt = max(t.Attempt, 1)
 	}
 	return t, false
+}
+
+// Runs gives grants, which come in order, as a lease command has them.
+func Runs(grants []Grant) (runs []record.LeaseRun) {
+	for _, g := range grants {
+		if n := len(runs); n > 0 && runs[n-1].To == g.Offset && runs[n-1].Attempt == g.Attempt {
+			runs[n-1].To++
+			continue
+		}
+		runs = append(runs, record.LeaseRun{From: g.Offset, To: g.Offset + 1, Attempt: g.Attempt})
+	}
+	return runs
 }

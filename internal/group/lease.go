@@ -20,6 +20,7 @@ type Leases struct {
 	base    record.Offset
 	slots   []slot // slots[i] is offset base+i
 	running int    // leases whose end the last sweep had not seen
+	back    int    // slots that the last sweep found to have come back and nobody got since
 
 	// No later than the first instant at which a slot may be leased again, and
 	// than the first end of a lease. The first spares the sweep.
@@ -50,7 +51,7 @@ func (l *Leases) Reset() {
 }
 
 func (l *Leases) reset(base record.Offset) {
-	l.base, l.slots, l.running = base, nil, 0
+	l.base, l.slots, l.running, l.back = base, nil, 0, 0
 	l.earliest, l.ends, l.wake, l.blocked = never, never, never, false
 }
 

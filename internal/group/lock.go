@@ -13,7 +13,7 @@ import (
 type Locks struct {
 	mu    sync.Mutex
 	held  map[place]lock
-	calls int // of Lock since the last sweep
+	calls int // of Lock until the next sweep
 }
 
 type lock struct {
@@ -22,8 +22,8 @@ type lock struct {
 }
 
 // sweepCalls is after how many calls of Lock expired locks are swept at the
-// soonest; while there are more locks, as many calls go between, so that a
-// sweep costs a call no more than its share.
+// soonest; if a sweep leaves more, as many calls go by until the next, so that
+// it costs a call no more than its share.
 const sweepCalls = 64
 
 // Lock gives a client the queue until an instant, unless another has it now.
@@ -45,15 +45,15 @@ func (l *Locks) Lock(g record.GroupNumber, q record.QueueNumber, client string, 
 
 // sweep drops locks that ended, now and then. The caller holds the mutex.
 func (l *Locks) sweep(now int64) {
-	if l.calls++; l.calls < max(sweepCalls, len(l.held)) {
+	if l.calls--; l.calls > 0 {
 		return
 	}
-	l.calls = 0
 	for at, h := range l.held {
 		if h.until <= now {
 			delete(l.held, at)
 		}
 	}
+	l.calls = max(sweepCalls, len(l.held))
 }
 
 // Unlock ends a client's lock before its time, and says whether it had one.
