@@ -35,7 +35,7 @@ type Place struct {
 type Head struct {
 	Store        [16]byte // id of the store that was copied; a restored one has its own
 	SegmentBytes int64    // of its log: positions depend on it
-	Created      int64    // Unix ms, on the clock of who wrote
+	Created      int64    // Unix ms, by the clock of who wrote
 	First        Place    // behind which the log in the stream begins; Position is that of a segment
 	Applied      Place    // up to which the index in the stream holds the log
 	End          Place    // where the log in the stream ends

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 
 	"github.com/duemq/duemq/internal/backup"
-	"github.com/duemq/duemq/internal/clock"
 	"github.com/duemq/duemq/internal/index"
 	"github.com/duemq/duemq/internal/log"
 	"github.com/duemq/duemq/internal/record"
@@ -18,7 +17,7 @@ import (
 type BackupInfo struct {
 	Store    [16]byte // id of the store that was copied
 	Restored [16]byte // id of the store that was made of it; zero from Backup
-	Created  int64    // Unix ms, on the clock of who made the backup
+	Created  int64    // Unix ms by the clock of who made the backup; not before the last stamp in it
 	First    uint64   // index of the log's first batch in it, or of the next one if it has none
 	Applied  uint64   // batch up to which its index holds the log
 	End      uint64   // batch with which it ends
@@ -149,7 +148,7 @@ func (e *Engine) copyTo(to *copyTarget, v *index.View) (BackupInfo, error) {
 func (e *Engine) backupHead(v *index.View) (backup.Head, error) {
 	first := e.log.Segments()[0]
 	h := backup.Head{
-		Store: e.store.ID, SegmentBytes: e.store.SegmentBytes, Created: clock.FloorMs(e.o.Clock.Now().Wall),
+		Store: e.store.ID, SegmentBytes: e.store.SegmentBytes, Created: e.Now(),
 		First: backup.Place{Index: first.First - 1, Position: first.Base},
 	}
 	value, ok, err := v.Get(nil, SpaceState, []byte{stateApplied})

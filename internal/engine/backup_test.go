@@ -201,7 +201,7 @@ func TestBackupUnderTraffic(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &traffic{e: e, c: c, topic: topic(t, e, "orders", 3)}
-	g, err := e.MakeGroup(t.Context(), record.Group{Name: "billing"})
+	g, err := e.MakeGroup(t.Context(), record.Group{Name: "billing", Start: record.StartEarliest})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,15 +306,16 @@ func (k *taken) holds(t *testing.T, dir string) {
 func filled(t *testing.T) (o Options, k *taken, hash string) {
 	t.Helper()
 	dir := t.TempDir()
-	want := unpack(t, filepath.Join("testdata", "store-"+formatNow+".zip"), dir)
+	unpack(t, filepath.Join("testdata", "store-"+formatNow+".zip"), dir)
 	o = fixtureOptions(dir)
 	o.Clock = clock.NewFake(testStart.Add(-time.Hour)) // suspect: nothing falls due
 	e := open(t, o)
 	k = take(t, e, nil)
-	if err := e.Close(); err != nil {
+	hash, err := e.Hash()
+	if err := errors.Join(err, e.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return o, k, want
+	return o, k, hash
 }
 
 // TestBackupOfNothing copies a store that was just made.
