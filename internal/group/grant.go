@@ -39,21 +39,18 @@ func (l *Leases) Grant(p *Progress, low, next record.Offset, ask Ask) (dst []Gra
 	defer l.mu.Unlock()
 	l.advance(max(p.Base, low))
 	l.sweep(ask.Now)
-	room := cmp.Or(ask.Max, MaxInflight) - l.running
+	room := cmp.Or(ask.Max, MaxInflight) - l.counts[runs]
 	limit := min(ask.Limit, room)
 	wait := int64(never) // when what stands in the way of an ordered group may be leased
 	switch {
 	case limit <= 0:
 	case ask.Ordered:
 		dst, wait = l.inOrder(p, limit, &ask)
-	case l.back > 0:
+	case l.counts[back] > 0:
 		dst = l.again(p, limit, &ask)
 	}
 	if wait == never {
 		dst, wait = l.fresh(dst, p, next, limit, &ask)
-	}
-	if l.back > 0 {
-		l.earliest = min(l.earliest, ask.Now)
 	}
 	full := room <= len(dst)
 	switch {
@@ -61,6 +58,8 @@ func (l *Leases) Grant(p *Progress, low, next record.Offset, ask Ask) (dst []Gra
 		l.wake = wait
 	case full:
 		l.wake = l.ends
+	case l.counts[back] > 0:
+		l.wake = ask.Now
 	default:
 		l.wake = l.earliest
 	}
@@ -76,17 +75,15 @@ func (l *Leases) advance(base record.Offset) {
 	}
 	n := int(min(uint64(base-l.base), uint64(len(l.slots))))
 	for i := range l.slots[:n] {
-		l.stop(&l.slots[i])
+		l.counts[l.slots[i].state]--
 	}
 	l.slots = l.slots[n:] // append moves what is left now and then
-	l.base = base
+	l.base, l.first = base, max(l.first-n, 0)
 }
 
-// sweep looks at every slot if one of them may have come back, and counts those
-// that have. Leases that ended run no more, but whoever had one holds it until
-// another gets the message.
+// sweep finds what has come back, if anything may have. Leases that ended run
+// no more, but whoever had one holds it until another gets the message.
 func (l *Leases) sweep(now int64) {
-	l.back = 0
 	if now < l.earliest {
 		return
 	}
@@ -94,26 +91,31 @@ func (l *Leases) sweep(now int64) {
 	for i := range l.slots {
 		s := &l.slots[i]
 		switch {
-		case s.done:
+		case s.state == back || s.state == done:
 		case s.until <= now:
-			l.back++
-			l.stop(s)
+			to := *s
+			to.state = back
+			l.set(s, to)
+			l.first = min(l.first, i)
 		default:
 			l.earliest = min(l.earliest, s.until)
-			if s.running {
+			if s.state == runs {
 				l.ends = min(l.ends, s.until)
 			}
 		}
 	}
 }
 
+// lease makes what a slot becomes by one more attempt.
+func (a *Ask) lease(attempts uint32, prior bool) slot {
+	attempts = max(attempts, attempts+1) // never falls, not even behind the last number
+	return slot{until: a.Until, attempts: attempts, state: runs, held: true, prior: prior}
+}
+
 // take leases a slot.
 func (l *Leases) take(dst []Grant, i int, ask *Ask) []Grant {
 	s := &l.slots[i]
-	s.until, s.prior, s.held = ask.Until, s.held, true
-	s.attempts = max(s.attempts, s.attempts+1)
-	l.run(s)
-	l.earliest, l.ends = min(l.earliest, ask.Until), min(l.ends, ask.Until)
+	l.set(s, ask.lease(s.attempts, s.held))
 	return append(dst, Grant{l.base + record.Offset(i), s.attempts})
 }
 
@@ -124,23 +126,15 @@ func (l *Leases) finished(p *Progress, i int) bool {
 		return false
 	}
 	s := &l.slots[i]
-	l.stop(s)
-	*s = slot{attempts: s.attempts, done: true}
+	l.set(s, slot{attempts: s.attempts, state: done})
 	return true
 }
 
 // again leases what came back.
 func (l *Leases) again(p *Progress, limit int, ask *Ask) (dst []Grant) {
-	for i := range l.slots {
-		if len(dst) == limit || l.back == 0 {
-			break
-		}
-		if s := &l.slots[i]; s.done || s.until > ask.Now {
-			continue
-		}
-		l.back--
-		if !l.finished(p, i) {
-			dst = l.take(dst, i, ask)
+	for ; len(dst) < limit && l.counts[back] > 0; l.first++ {
+		if l.slots[l.first].state == back && !l.finished(p, l.first) {
+			dst = l.take(dst, l.first, ask)
 		}
 	}
 	return dst
@@ -151,16 +145,14 @@ func (l *Leases) again(p *Progress, limit int, ask *Ask) (dst []Grant) {
 func (l *Leases) inOrder(p *Progress, limit int, ask *Ask) (dst []Grant, wait int64) {
 	for i := range l.slots {
 		s := &l.slots[i]
-		switch came := s.until <= ask.Now; {
-		case s.done:
+		switch {
+		case s.state == done:
 		case len(dst) == limit:
 			return dst, never
-		case came:
-			l.back--
-			if !l.finished(p, i) {
-				dst = l.take(dst, i, ask)
-			}
-		case !l.finished(p, i):
+		case l.finished(p, i):
+		case s.state == back:
+			dst = l.take(dst, i, ask)
+		default:
 			return dst, s.until
 		}
 	}
@@ -181,21 +173,20 @@ func (l *Leases) fresh(dst []Grant, p *Progress, next record.Offset, limit int, 
 	c := p.seek(from)
 	for o := from; o < next && len(dst) < limit && len(l.slots) < MaxInflight; o++ {
 		t, finished := c.at(o)
-		s := slot{attempts: t.Attempt, held: t.Attempt > 0 && t.Due == 0, done: finished}
-		waits := !finished && t.Due > ask.Unix
-		if waits {
-			s.until = later(ask.Now, t.Due-ask.Unix)
-		}
-		l.slots = append(l.slots, s)
+		var s slot
 		switch {
 		case finished:
-		case waits:
-			l.earliest = min(l.earliest, s.until)
-			if ask.Ordered {
-				return dst, s.until
-			}
+			s.state = done
+		case t.Due > ask.Unix:
+			s = slot{until: later(ask.Now, t.Due-ask.Unix), attempts: t.Attempt, state: waits}
 		default:
-			dst = l.take(dst, len(l.slots)-1, ask)
+			s = ask.lease(t.Attempt, t.Attempt > 0 && t.Due == 0)
+			dst = append(dst, Grant{o, s.attempts})
+		}
+		l.slots = append(l.slots, s)
+		l.count(&s)
+		if s.state == waits && ask.Ordered {
+			return dst, s.until
 		}
 	}
 	return dst, never

@@ -16,14 +16,14 @@ const MaxInflight = 10_000
 // from the group's progress. Instants are monotonic milliseconds. Safe for
 // concurrent use.
 type Leases struct {
-	mu      sync.Mutex
-	base    record.Offset
-	slots   []slot // slots[i] is offset base+i
-	running int    // leases whose end the last sweep had not seen
-	back    int    // slots that the last sweep found to have come back and nobody got since
+	mu     sync.Mutex
+	base   record.Offset
+	slots  []slot // slots[i] is offset base+i
+	counts [4]int // of slots by state
+	first  int    // no slot before it is back
 
-	// No later than the first instant at which a slot may be leased again, and
-	// than the first end of a lease. The first spares the sweep.
+	// No later than the first instant at which a slot comes back, and than the
+	// first end of a lease. The first spares the sweep.
 	earliest, ends int64
 
 	wake    int64 // what Next answers
@@ -31,13 +31,22 @@ type Leases struct {
 }
 
 type slot struct {
-	until    int64 // the lease's end, or from when on it may be leased again
+	until    int64 // the lease's end, or that of a back-off
 	attempts uint32
-	held     bool // false: given back, nobody holds it
+	state    state
+	held     bool // somebody has a lease, be it one that has ended
 	prior    bool // held before this lease, by somebody whose own had ended
-	running  bool // counted in Leases.running
-	done     bool // finished
 }
+
+// A state is what may come of a slot.
+type state uint8
+
+const (
+	waits state = iota // given back, for until
+	runs               // leased, to until
+	back               // may be leased again; the lease or the wait is over
+	done               // finished
+)
 
 // never is later than every instant.
 const never = math.MaxInt64
@@ -51,7 +60,7 @@ func (l *Leases) Reset() {
 }
 
 func (l *Leases) reset(base record.Offset) {
-	l.base, l.slots, l.running, l.back = base, nil, 0, 0
+	l.base, l.slots, l.counts, l.first = base, nil, [4]int{}, 0
 	l.earliest, l.ends, l.wake, l.blocked = never, never, never, false
 }
 
@@ -94,7 +103,7 @@ func (l *Leases) slot(o record.Offset, attempt uint32) (*slot, Standing) {
 	}
 	s := &l.slots[o-l.base]
 	switch {
-	case s.done:
+	case s.state == done:
 		return s, Finished
 	case s.attempts != attempt || !s.held:
 		return s, Lost
@@ -102,25 +111,22 @@ func (l *Leases) slot(o record.Offset, attempt uint32) (*slot, Standing) {
 	return s, Holds
 }
 
-// run counts a lease as running.
-func (l *Leases) run(s *slot) {
-	if !s.running {
-		s.running = true
-		l.running++
-	}
+// set gives a slot another state.
+func (l *Leases) set(s *slot, to slot) {
+	l.counts[s.state]--
+	*s = to
+	l.count(&to)
 }
 
-// stop does not any more.
-func (l *Leases) stop(s *slot) {
-	if s.running {
-		s.running = false
-		l.running--
+// count takes a slot's state and instant into account.
+func (l *Leases) count(s *slot) {
+	l.counts[s.state]++
+	if s.state == runs {
+		l.ends = min(l.ends, s.until)
 	}
-}
-
-// notice takes note that a slot may be leased again from its instant on.
-func (l *Leases) notice(s *slot) {
-	l.earliest, l.wake = min(l.earliest, s.until), min(l.wake, s.until)
+	if s.state <= runs {
+		l.earliest = min(l.earliest, s.until)
+	}
 }
 
 // Finish ends a lease for good. An acknowledgement whose lease has ended holds
@@ -130,8 +136,7 @@ func (l *Leases) Finish(o record.Offset, attempt uint32) Standing {
 	defer l.mu.Unlock()
 	s, st := l.slot(o, attempt)
 	if st == Holds {
-		l.stop(s)
-		*s = slot{attempts: s.attempts, done: true}
+		l.set(s, slot{attempts: s.attempts, state: done})
 	}
 	return st
 }
@@ -142,10 +147,8 @@ func (l *Leases) Extend(o record.Offset, attempt uint32, until int64) Standing {
 	defer l.mu.Unlock()
 	s, st := l.slot(o, attempt)
 	if st == Holds {
-		s.until = until
-		l.run(s)
-		l.ends = min(l.ends, until)
-		l.notice(s)
+		l.set(s, slot{until: until, attempts: s.attempts, state: runs, held: true, prior: s.prior})
+		l.wake = min(l.wake, until)
 	}
 	return st
 }
@@ -157,9 +160,8 @@ func (l *Leases) Back(o record.Offset, attempt uint32, until int64) Standing {
 	defer l.mu.Unlock()
 	s, st := l.slot(o, attempt)
 	if st == Holds {
-		l.stop(s)
-		*s = slot{until: until, attempts: s.attempts}
-		l.notice(s)
+		l.set(s, slot{until: until, attempts: s.attempts, state: waits})
+		l.wake = min(l.wake, until)
 	}
 	return st
 }
@@ -172,9 +174,8 @@ func (l *Leases) Return(o record.Offset, attempt uint32) Standing {
 	defer l.mu.Unlock()
 	s, st := l.slot(o, attempt)
 	if st == Holds {
-		l.stop(s)
-		*s = slot{attempts: s.attempts - 1, held: s.prior}
-		l.notice(s)
+		l.set(s, slot{attempts: s.attempts - 1, state: waits, held: s.prior})
+		l.wake = 0
 	}
 	return st
 }
@@ -188,5 +189,5 @@ func (l *Leases) Standing(o record.Offset, now int64) (inflight bool, attempts u
 		return false, 0
 	}
 	s := l.slots[o-l.base]
-	return s.held && !s.done && s.until > now, s.attempts
+	return s.state == runs && s.until > now, s.attempts
 }
