@@ -7,8 +7,8 @@ import (
 	"github.com/duemq/duemq"
 )
 
-// openBench opens a queue in a temporary folder on the machine's disk.
-func openBench(b *testing.B, opts ...duemq.Option) *duemq.Queue {
+// openDisk opens a queue in a temporary folder on the machine's disk.
+func openDisk(b *testing.B, opts ...duemq.Option) *duemq.Queue {
 	b.Helper()
 	q, err := duemq.Open(b.Context(), b.TempDir(), opts...)
 	if err != nil {
@@ -25,7 +25,7 @@ func openBench(b *testing.B, opts ...duemq.Option) *duemq.Queue {
 // BenchmarkSend is one message a call of 256 bytes, synced, from 256 goroutines
 // for each core.
 func BenchmarkSend(b *testing.B) {
-	q := openBench(b)
+	q := openDisk(b)
 	body := make([]byte, 256)
 	b.SetParallelism(256)
 	b.ReportAllocs()
@@ -43,7 +43,7 @@ func BenchmarkSend(b *testing.B) {
 // BenchmarkSendBatch is 1,000 messages a call, synced, from 4 goroutines for
 // each core.
 func BenchmarkSendBatch(b *testing.B) {
-	q := openBench(b)
+	q := openDisk(b)
 	const each = 1000
 	b.SetParallelism(4)
 	b.ReportAllocs()
@@ -65,7 +65,7 @@ func BenchmarkSendBatch(b *testing.B) {
 // BenchmarkReceive is messages received in batches and acknowledged, by one
 // goroutine.
 func BenchmarkReceive(b *testing.B) {
-	q := openBench(b)
+	q := openDisk(b)
 	msgs := make([]duemq.Message, 1000)
 	for i := range msgs {
 		msgs[i] = duemq.Message{Topic: topic, Body: make([]byte, 256)}

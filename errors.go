@@ -3,6 +3,7 @@ package duemq
 import (
 	"github.com/duemq/duemq/internal/broker"
 	"github.com/duemq/duemq/internal/engine"
+	"github.com/duemq/duemq/internal/httpapi/client"
 	"github.com/duemq/duemq/internal/record"
 )
 
@@ -55,6 +56,11 @@ var (
 	// ErrDiskFull refuses messages while less than a twentieth of the disk, or less
 	// than two log files, is free. What waits is still delivered.
 	ErrDiskFull = engine.ErrDiskFull
+
+	// ErrUnavailable says that the server of a [Dial] cannot be reached, broke off
+	// before it answered, is stopping or has too much to do. Whether the call took
+	// effect is unknown.
+	ErrUnavailable = client.ErrUnavailable
 
 	// ErrInUse refuses to open a folder that another Queue or process has open.
 	ErrInUse = engine.ErrInUse

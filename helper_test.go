@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/duemq/duemq"
-	"github.com/duemq/duemq/duemqtest"
 )
 
 const topic = "orders"
@@ -65,7 +64,7 @@ func bodies(msgs []*duemq.Message) string {
 // punctual takes what is there and demands that each of the receipts came once
 // and exactly at its due, or at the instant at which the queue came up if it was
 // due before.
-func punctual(t *testing.T, q *duemqtest.TestQueue, sent []duemq.Receipt, up time.Time) {
+func punctual(t *testing.T, q *bench, sent []duemq.Receipt, up time.Time) {
 	t.Helper()
 	due := make(map[string]time.Time, len(sent))
 	for _, r := range sent {

@@ -1,10 +1,6 @@
 package duemq
 
-import (
-	"time"
-
-	"github.com/duemq/duemq/internal/broker"
-)
+import "time"
 
 // A Message is one message: one to be sent ([Queue.SendBatch]), one received, or
 // one looked at ([Queue.Get], [Queue.Pending]). The zero Message is empty and
@@ -62,24 +58,4 @@ func (m *Message) Lateness() time.Duration {
 		return 0
 	}
 	return m.VisibleAt.Sub(m.DueAt)
-}
-
-// messageOf makes a message of the broker's view of it, whose body it keeps.
-func messageOf(v *broker.View) *Message {
-	m := &Message{
-		Topic: v.Topic, Body: v.Body, Key: v.Key, Tag: v.Tag, Queue: v.Queue,
-		ID: v.ID.String(), Offset: -1, SentAt: instant(v.Born), StoredAt: instant(v.Stored),
-		DueAt: instant(v.Due), DueLevel: v.Level, VisibleAt: instant(v.VisibleAt),
-		Attempt: v.Attempt, State: State(v.State),
-	}
-	if v.HasOffset {
-		m.Offset = int64(v.Offset)
-	}
-	if len(v.Properties) > 0 {
-		m.Headers = make(map[string]string, len(v.Properties))
-		for _, p := range v.Properties {
-			m.Headers[p.Name] = p.Value
-		}
-	}
-	return m
 }

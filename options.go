@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 	"github.com/duemq/duemq/internal/fs"
 )
 
-// An Option changes how Open opens a queue. The last one of a kind wins.
+// An Option changes how [Open] or [Dial] opens a queue. The last one of a kind
+// wins. One that is about the store is refused by Dial, whose server has its own
+// settings, and one about the connection by Open.
 type Option func(*settings)
 
 // settings are what the options say. Zero means the default.
@@ -29,6 +32,18 @@ type settings struct {
 	logger       *slog.Logger
 	clock        Clock
 	memory       *Memory
+	httpClient   *http.Client
+	token        string
+
+	openOnly, dialOnly []string // options that were given and make sense one way only
+}
+
+// clockOr is the clock that was given, or another one.
+func (s *settings) clockOr(other clock.Clock) clock.Clock {
+	if s.clock == nil {
+		return other
+	}
+	return givenClock{s.clock}
 }
 
 // A SyncPolicy says what has happened to a change when its caller is answered.
@@ -43,41 +58,60 @@ const Always SyncPolicy = 0
 func Interval(d time.Duration) SyncPolicy { return SyncPolicy(d) }
 
 // WithSync chooses the sync policy; default [Always].
-func WithSync(p SyncPolicy) Option { return func(s *settings) { s.sync = p } }
+func WithSync(p SyncPolicy) Option {
+	return func(s *settings) { s.openOnly, s.sync = append(s.openOnly, "WithSync"), p }
+}
 
 // WithLevels names the delays of [Level] 1, 2, ... It takes 1 to 18, each in
 // whole milliseconds. Messages that wait keep the due they were given. Default:
 // RocketMQ's 1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h.
 func WithLevels(delays ...time.Duration) Option {
-	return func(s *settings) { s.levels, s.levelsGiven = slices.Clone(delays), true }
+	return func(s *settings) {
+		s.openOnly = append(s.openOnly, "WithLevels")
+		s.levels, s.levelsGiven = slices.Clone(delays), true
+	}
 }
 
 // WithMaxDelay bounds how far ahead a message may be due; default 365 days. It
 // also bounds how far the machine's clock may be ahead of the last start and
 // still be believed.
-func WithMaxDelay(d time.Duration) Option { return func(s *settings) { s.maxDelay = d } }
+func WithMaxDelay(d time.Duration) Option {
+	return func(s *settings) { s.openOnly, s.maxDelay = append(s.openOnly, "WithMaxDelay"), d }
+}
 
 // WithQueues says how many queues a topic gets when it is made; 1 to 1024,
 // default 8. With one, the whole topic is in order.
-func WithQueues(n int) Option { return func(s *settings) { s.queues, s.queuesGiven = n, true } }
+func WithQueues(n int) Option {
+	return func(s *settings) {
+		s.openOnly = append(s.openOnly, "WithQueues")
+		s.queues, s.queuesGiven = n, true
+	}
+}
 
 // WithSegmentBytes sets the size of the log's files: a multiple of 4096 from
 // 8 MiB to 1 GiB, default 64 MiB. It is fixed when the folder is made; an
 // existing one stays as it is.
-func WithSegmentBytes(n int64) Option { return func(s *settings) { s.segmentBytes = n } }
+func WithSegmentBytes(n int64) Option {
+	return func(s *settings) { s.openOnly, s.segmentBytes = append(s.openOnly, "WithSegmentBytes"), n }
+}
 
 // WithLogger has the queue report what an operator should know: a clock that
-// was set, a cut that was put off, a failed disk. Default: nothing.
+// was set, a cut that was put off, a failed disk, a server that is away.
+// Default: nothing.
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
 
-// WithClock replaces the machine's clock, for tests.
+// WithClock replaces the machine's clock, for tests. With [Dial] it is what
+// [Wait] and the pauses between two attempts are measured by; dues are the
+// server's.
 func WithClock(c Clock) Option { return func(s *settings) { s.clock = c } }
 
 // WithMemory keeps everything in m and nothing on disk, for tests. Open's dir is
 // then a folder within m, which holds one queue per folder. Since m knows no
 // other clock, one that is before 2020, as in a [testing/synctest] bubble, is
 // accepted.
-func WithMemory(m *Memory) Option { return func(s *settings) { s.memory = m } }
+func WithMemory(m *Memory) Option {
+	return func(s *settings) { s.openOnly, s.memory = append(s.openOnly, "WithMemory"), m }
+}
 
 // Bounds of WithSegmentBytes. The lower one has room for the largest message
 // that is taken.
@@ -92,6 +126,9 @@ func (s *settings) check(dir string) error {
 	var errs []error
 	refuse := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...))
+	}
+	for _, name := range s.dialOnly {
+		refuse("%s is an option of Dial: there is no server to talk to", name)
 	}
 	if dir == "" && s.memory == nil {
 		refuse("no folder given")
@@ -124,15 +161,12 @@ func (s *settings) broker(dir string) broker.Options {
 	o := broker.Options{
 		Queues: uint32(s.queues),
 		Engine: engine.Options{
-			FS: fs.Real(), Dir: dir, Clock: clock.Real(), Rand: rand.Reader,
+			FS: fs.Real(), Dir: dir, Clock: s.clockOr(clock.Real()), Rand: rand.Reader,
 			SegmentBytes: s.segmentBytes, Levels: s.levels, MaxDelay: s.maxDelay, Logger: s.logger,
 		},
 	}
 	if s.sync != Always {
 		o.Engine.Sync, o.Engine.SyncEvery = engine.SyncInterval, time.Duration(s.sync)
-	}
-	if s.clock != nil {
-		o.Engine.Clock = givenClock{s.clock}
 	}
 	if s.memory == nil {
 		return o

@@ -15,8 +15,9 @@ import (
 // A Queue is an open store of messages with its topics. It is safe for
 // concurrent use.
 type Queue struct {
-	b     *broker.Broker
+	b     backend
 	clock clock.Clock
+	line  *line // to the server of a Dial; nil if there is none
 
 	// open is held for reading by every call that is under way, so that Close
 	// waits for them. It guards closed.
@@ -56,7 +57,7 @@ func Open(ctx context.Context, dir string, opts ...Option) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{b: b, clock: o.Engine.Clock}
+	q := &Queue{b: local{b}, clock: o.Engine.Clock}
 	if s.memory != nil && q.clock.Now().Time().Year() < firstYear {
 		if err := b.AcceptClock(); err != nil {
 			return nil, errors.Join(err, b.Close())
@@ -74,11 +75,11 @@ const firstYear = 2020
 // enough; a second call returns what the first one did.
 func (q *Queue) Close() error {
 	q.closeOnce.Do(func() {
-		q.b.Drain()
+		q.b.drain()
 		q.open.Lock()
 		q.closed = true
 		q.open.Unlock()
-		q.closeErr = q.b.Close()
+		q.closeErr = q.b.close()
 	})
 	return q.closeErr
 }
@@ -97,6 +98,19 @@ func (q *Queue) enter() error {
 
 func (q *Queue) leave() { q.open.RUnlock() }
 
+// during makes a call that ends before the queue is closed, unless ctx has
+// ended already.
+func (q *Queue) during(ctx context.Context, do func() error) error {
+	if err := q.enter(); err != nil {
+		return err
+	}
+	defer q.leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return do()
+}
+
 // A Recovery says what Open found.
 type Recovery struct {
 	New      bool          // the store was made by this Open
@@ -108,20 +122,14 @@ type Recovery struct {
 }
 
 // Recovered says what Open found.
-func (q *Queue) Recovered() Recovery {
-	r := q.b.Recovered()
-	return Recovery{
-		New: r.New, Waiting: r.Waiting, Overdue: r.Overdue, Replayed: r.Replayed,
-		Torn: uint64(r.Log.Torn), Took: r.Took,
-	}
-}
+func (q *Queue) Recovered() Recovery { return q.b.recovered() }
 
 // Failed is closed when the disk has failed; [Queue.Err] says how. A program
 // that cannot do without its queue exits then, or closes it and opens it again.
-func (q *Queue) Failed() <-chan struct{} { return q.b.Failed() }
+func (q *Queue) Failed() <-chan struct{} { return q.b.failed() }
 
 // Err is why the queue failed, an [ErrFailed], or nil while it has not.
-func (q *Queue) Err() error { return q.b.Err() }
+func (q *Queue) Err() error { return q.b.err() }
 
 // Ready says why the queue does not do all its work: [ErrClosed], [ErrFailed] or
 // [ErrClockSuspect]. Nil is ready.
@@ -130,7 +138,7 @@ func (q *Queue) Ready() error {
 		return err
 	}
 	defer q.leave()
-	return q.b.Ready()
+	return q.b.ready()
 }
 
 // AcceptClock believes the machine's clock as it is: one that is suspect
@@ -140,12 +148,12 @@ func (q *Queue) AcceptClock() error {
 		return err
 	}
 	defer q.leave()
-	return q.b.AcceptClock()
+	return q.b.acceptClock()
 }
 
 // Now is the time that the queue believes, in whole milliseconds, from which
 // delays count.
-func (q *Queue) Now() time.Time { return time.UnixMilli(q.b.Now()).UTC() }
+func (q *Queue) Now() time.Time { return q.b.now() }
 
 // Settle returns when everything that is due by the queue's clock is visible.
 // Tests that move a clock of their own ([WithClock]) call it instead of
@@ -155,7 +163,7 @@ func (q *Queue) Settle(ctx context.Context) error {
 		return err
 	}
 	defer q.leave()
-	return q.b.Settle(ctx)
+	return q.b.settle(ctx)
 }
 
 // Stats are figures about a queue since it was opened.
@@ -180,14 +188,5 @@ func (q *Queue) Stats() (Stats, error) {
 		return Stats{}, err
 	}
 	defer q.leave()
-	c, err := q.b.Counts("")
-	if err != nil {
-		return Stats{}, err
-	}
-	s := q.b.Stats()
-	return Stats{
-		Waiting: c.Waiting, Visible: c.Visible, Overdue: c.Overdue,
-		Wakeups: s.Wakeups, Fruitless: s.Fruitless, Ticks: s.Ticks, Syncs: s.Syncs, SyncTime: s.SyncTime,
-		Cuts: s.Cuts, CutFailures: s.CutFailures, ClockSteps: s.ClockSteps, LogBytes: s.LogBytes,
-	}, nil
+	return q.b.stats()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -22,6 +23,8 @@ import (
 func TestOpenRefuses(t *testing.T) {
 	for name, opts := range map[string][]duemq.Option{
 		"no folder":               nil,
+		"a token":                 {duemq.WithMemory(duemq.NewMemory()), duemq.WithToken("t")},
+		"an HTTP client":          {duemq.WithMemory(duemq.NewMemory()), duemq.WithHTTPClient(http.DefaultClient)},
 		"sync below zero":         {duemq.WithSync(duemq.Interval(-1))},
 		"no levels":               {duemq.WithLevels()},
 		"19 levels":               {duemq.WithLevels(make([]time.Duration, 19)...)},
@@ -181,104 +184,112 @@ func everyCall(ctx context.Context, q *duemq.Queue, held *duemq.Message) map[str
 }
 
 func TestClosed(t *testing.T) {
-	q := duemqtest.New(t)
-	send(t, q.Queue, "x")
-	got, err := q.ReceiveBatch(t.Context(), topic)
-	if err != nil {
-		t.Fatalf("ReceiveBatch: %v", err)
-	}
-	for range 2 {
-		if err := q.Close(); err != nil {
-			t.Fatalf("Close: %v", err)
+	bothWays(t, func(t *testing.T, open opener) {
+		q := open(t)
+		send(t, q.Queue, "x")
+		got, err := q.ReceiveBatch(t.Context(), topic)
+		if err != nil {
+			t.Fatalf("ReceiveBatch: %v", err)
 		}
-	}
-	for name, err := range everyCall(t.Context(), q.Queue, got[0]) {
-		if !errors.Is(err, duemq.ErrClosed) {
-			t.Errorf("%s after Close: %v, want %v", name, err, duemq.ErrClosed)
+		for range 2 {
+			if err := q.Close(); err != nil {
+				t.Fatalf("Close: %v", err)
+			}
 		}
-	}
-	if _, ok := q.NextDue(); ok {
-		t.Error("NextDue after Close")
-	}
-	if q.Err() != nil || !q.Recovered().New {
-		t.Errorf("after Close: Err %v, Recovered %+v", q.Err(), q.Recovered())
-	}
+		for name, err := range everyCall(t.Context(), q.Queue, got[0]) {
+			if !errors.Is(err, duemq.ErrClosed) {
+				t.Errorf("%s after Close: %v, want %v", name, err, duemq.ErrClosed)
+			}
+		}
+		if _, ok := q.NextDue(); ok {
+			t.Error("NextDue after Close")
+		}
+		if q.Err() != nil || q.Recovered().New == q.remote() {
+			t.Errorf("after Close: Err %v, Recovered %+v", q.Err(), q.Recovered())
+		}
+	})
 }
 
 // TestFailedDisk: whatever writes fails from then on, also when the disk would
 // work again; after a restart from a sound one, what was acknowledged is there
 // and nothing else must be.
 func TestFailedDisk(t *testing.T) {
-	q := duemqtest.New(t)
-	ctx := t.Context()
-	kept := send(t, q.Queue, "kept", duemq.After(time.Hour))
-	q.FailDisk()
-	if _, err := q.Send(ctx, topic, []byte("lost"), duemq.After(time.Hour)); !errors.Is(err, duemq.ErrFailed) {
-		t.Fatalf("Send on a failed disk: %v, want %v", err, duemq.ErrFailed)
-	}
-	<-q.Failed()
-	if err := q.Err(); !errors.Is(err, duemq.ErrFailed) {
-		t.Errorf("Err: %v, want %v", err, duemq.ErrFailed)
-	}
-	errs := everyCall(ctx, q.Queue, &duemq.Message{ID: kept.ID})
-	for _, name := range []string{"Send", "SendBatch", "Cancel", "Reschedule", "DeliverNow", "Ready", "Settle", "Receive", "ReceiveBatch"} {
-		if !errors.Is(errs[name], duemq.ErrFailed) {
-			t.Errorf("%s on a failed disk: %v, want %v", name, errs[name], duemq.ErrFailed)
+	bothWays(t, func(t *testing.T, open opener) {
+		q := open(t)
+		ctx := t.Context()
+		kept := send(t, q.Queue, "kept", duemq.After(time.Hour))
+		q.FailDisk()
+		if _, err := q.Send(ctx, topic, []byte("lost"), duemq.After(time.Hour)); !errors.Is(err, duemq.ErrFailed) {
+			t.Fatalf("Send on a failed disk: %v, want %v", err, duemq.ErrFailed)
 		}
-	}
-	q.Crash()
-	q.Advance(time.Hour)
-	if got := take(t, q.Queue); bodies(got) != "kept" || got[0].ID != kept.ID {
-		t.Errorf("after the crash: %q, want kept", bodies(got))
-	}
+		<-q.store.Failed()
+		if err := q.store.Err(); !errors.Is(err, duemq.ErrFailed) {
+			t.Errorf("Err: %v, want %v", err, duemq.ErrFailed)
+		}
+		errs := everyCall(ctx, q.Queue, &duemq.Message{ID: kept.ID})
+		for _, name := range []string{"Send", "SendBatch", "Cancel", "Reschedule", "DeliverNow", "Ready", "Settle", "Receive", "ReceiveBatch"} {
+			if !errors.Is(errs[name], duemq.ErrFailed) {
+				t.Errorf("%s on a failed disk: %v, want %v", name, errs[name], duemq.ErrFailed)
+			}
+		}
+		q.Crash()
+		q.Advance(time.Hour)
+		if got := take(t, q.Queue); bodies(got) != "kept" || got[0].ID != kept.ID {
+			t.Errorf("after the crash: %q, want kept", bodies(got))
+		}
+	})
 }
 
 // TestCloseEndsWaiting: Receives end with ErrClosed, sends under way are
 // answered, one way or the other.
 func TestCloseEndsWaiting(t *testing.T) {
-	q := duemqtest.New(t)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for m, err := range q.Receive(t.Context(), topic) {
-				if err != nil && (m != nil || !errors.Is(err, duemq.ErrClosed)) {
-					t.Errorf("Receive: %v, %v; want %v", m, err, duemq.ErrClosed)
+	bothWays(t, func(t *testing.T, open opener) {
+		q := open(t)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for m, err := range q.Receive(t.Context(), topic) {
+					if err != nil && (m != nil || !errors.Is(err, duemq.ErrClosed)) {
+						t.Errorf("Receive: %v, %v; want %v", m, err, duemq.ErrClosed)
+					}
 				}
-			}
-		})
-	}
-	acknowledged := make([]int, 4)
-	for i := range acknowledged {
-		wg.Go(func() {
-			for {
-				_, err := q.Send(t.Context(), "elsewhere", nil, duemq.After(time.Hour))
-				if errors.Is(err, duemq.ErrClosed) {
-					return
-				}
-				if err != nil {
-					t.Errorf("Send: %v", err)
-					return
-				}
-				acknowledged[i]++
-			}
-		})
-	}
-	for {
-		if s, err := q.Stats(); err != nil || s.Waiting > 100 {
-			break
+			})
 		}
-		runtime.Gosched()
-	}
-	q.Stop()
-	wg.Wait()
-	q.Start()
-	total := int64(0)
-	for _, n := range acknowledged {
-		total += int64(n)
-	}
-	if n, err := q.Count(t.Context()); n != total || err != nil {
-		t.Errorf("%d wait, %v; %d were acknowledged and none was left unanswered", n, err, total)
-	}
+		acknowledged := make([]int, 4)
+		for i := range acknowledged {
+			wg.Go(func() {
+				for {
+					_, err := q.Send(t.Context(), "elsewhere", nil, duemq.After(time.Hour))
+					if errors.Is(err, duemq.ErrClosed) {
+						return
+					}
+					if err != nil {
+						t.Errorf("Send: %v", err)
+						return
+					}
+					acknowledged[i]++
+				}
+			})
+		}
+		for {
+			if s, err := q.Stats(); err != nil || s.Waiting > 100 {
+				break
+			}
+			runtime.Gosched()
+		}
+		if err := q.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		wg.Wait()
+		q.Reopen()
+		total := int64(0)
+		for _, n := range acknowledged {
+			total += int64(n)
+		}
+		if n, err := q.Count(t.Context()); n != total || err != nil {
+			t.Errorf("%d wait, %v; %d were acknowledged and none was left unanswered", n, err, total)
+		}
+	})
 }
 
 // TestNothingRunsAfterClose: a bubble ends only when all its goroutines have.
@@ -385,15 +396,17 @@ func TestLoggerHears(t *testing.T) {
 }
 
 func TestStats(t *testing.T) {
-	q := duemqtest.New(t)
-	batch(t, q.Queue, numbered(10, func(i int, m *duemq.Message) { m.After = time.Duration(i) * time.Minute }))
-	q.Advance(5 * time.Minute)
-	s, err := q.Stats()
-	if err != nil || s.Waiting != 4 || s.Visible != 6 || s.Overdue || s.Fruitless != 0 || s.Ticks != 5 || s.Syncs == 0 || s.LogBytes == 0 {
-		t.Errorf("Stats: %+v, %v; want 4 waiting, 6 visible, 5 ticks, no fruitless wake-up", s, err)
-	}
-	q.Restart()
-	if s, err := q.Stats(); err != nil || s.Waiting != 4 || s.Visible != 6 {
-		t.Errorf("Stats after a restart: %+v, %v", s, err)
-	}
+	bothWays(t, func(t *testing.T, open opener) {
+		q := open(t)
+		batch(t, q.Queue, numbered(10, func(i int, m *duemq.Message) { m.After = time.Duration(i) * time.Minute }))
+		q.Advance(5 * time.Minute)
+		s, err := q.Stats()
+		if err != nil || s.Waiting != 4 || s.Visible != 6 || s.Overdue || s.Fruitless != 0 || s.Ticks != 5 || s.Syncs == 0 || s.LogBytes == 0 {
+			t.Errorf("Stats: %+v, %v; want 4 waiting, 6 visible, 5 ticks, no fruitless wake-up", s, err)
+		}
+		q.Restart()
+		if s, err := q.Stats(); err != nil || s.Waiting != 4 || s.Visible != 6 {
+			t.Errorf("Stats after a restart: %+v, %v", s, err)
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/duemq/duemq/internal/broker"
@@ -76,7 +77,9 @@ func newReception(topic string, most int, opts []ReceiveOption) (*reception, err
 }
 
 // wholeMs rounds up.
-func wholeMs(d time.Duration) time.Duration { return time.Duration(ceilMs(d)) * time.Millisecond }
+func wholeMs(d time.Duration) time.Duration {
+	return time.Duration(ceilMs(min(d, math.MaxInt64-time.Millisecond))) * time.Millisecond
+}
 
 // Receive yields messages of a topic as they become visible, each leased to the
 // caller, who acknowledges it ([Message.Ack]), gives it back ([Message.Retry])
@@ -144,7 +147,7 @@ func (q *Queue) giveBack(msgs []*Message) {
 	for i, m := range msgs {
 		leases[i] = m.lease
 	}
-	q.b.Return(leases)
+	q.b.giveBack(leases)
 }
 
 // ReceiveBatch receives at least one message and at most [Max], all leased to
@@ -163,7 +166,7 @@ func (q *Queue) ReceiveBatch(ctx context.Context, topic string, opts ...ReceiveO
 // broker allows.
 func (q *Queue) fetch(ctx context.Context, r *reception) ([]*Message, error) {
 	began := q.clock.Now().Mono
-	for {
+	for lost := 0; ; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -174,11 +177,19 @@ func (q *Queue) fetch(ctx context.Context, r *reception) ([]*Message, error) {
 			step.Wait = min(max(left, 0), broker.MaxWait)
 		}
 		got, err := q.receive(ctx, step)
-		if err != nil || len(got) > 0 {
-			return got, err
+		left := time.Duration(math.MaxInt64)
+		if r.bounded {
+			left = r.req.Wait - time.Duration(q.clock.Now().Mono-began)
 		}
-		if r.bounded && time.Duration(q.clock.Now().Mono-began) >= r.req.Wait {
-			return nil, nil
+		if q.line != nil && errors.Is(err, ErrUnavailable) && (left > 0 || lost < tries-1) {
+			lost++
+			if err := q.line.bridge(ctx, lost, left, err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil || len(got) > 0 || left <= 0 {
+			return got, err
 		}
 	}
 }
@@ -189,19 +200,11 @@ func (q *Queue) receive(ctx context.Context, r broker.ReceiveRequest) ([]*Messag
 	}
 	defer q.leave()
 	r.Wait = wholeMs(r.Wait)
-	ds, err := q.b.Receive(ctx, r)
-	if errors.Is(err, broker.ErrDraining) {
-		return nil, ErrClosed
+	msgs, err := q.b.receive(ctx, r)
+	for _, m := range msgs {
+		m.queue = q
 	}
-	if err != nil {
-		return nil, err
-	}
-	msgs := make([]*Message, len(ds))
-	for i := range ds {
-		msgs[i] = messageOf(&ds[i].View)
-		msgs[i].queue, msgs[i].lease = q, ds[i].Lease
-	}
-	return msgs, nil
+	return msgs, err
 }
 
 // Ack finishes the message for its group: it is not received again. It is
@@ -231,7 +234,7 @@ func (q *Queue) AckAll(ctx context.Context, msgs []*Message) error {
 		return err
 	}
 	defer q.leave()
-	errs, err := q.b.Ack(ctx, leases)
+	errs, err := q.b.ack(ctx, leases)
 	if err != nil {
 		return err
 	}
@@ -248,27 +251,20 @@ func (q *Queue) AckAll(ctx context.Context, msgs []*Message) error {
 // has passed, and at once if d is zero. At most [MaxInvisible]; rounded up to
 // whole milliseconds. After a restart it comes at once.
 func (m *Message) Retry(ctx context.Context, d time.Duration) error {
-	return m.lend(ctx, d, (*broker.Broker).Nack)
+	return m.lend(ctx, d, backend.nack)
 }
 
 // Extend has the lease run for d from now on, longer or shorter than before. At
 // most [MaxInvisible]; rounded up to whole milliseconds.
 func (m *Message) Extend(ctx context.Context, d time.Duration) error {
-	return m.lend(ctx, d, (*broker.Broker).Extend)
+	return m.lend(ctx, d, backend.extend)
 }
 
-func (m *Message) lend(ctx context.Context, d time.Duration, how func(*broker.Broker, context.Context, string, time.Duration) error) error {
+func (m *Message) lend(ctx context.Context, d time.Duration, how func(backend, context.Context, string, time.Duration) error) error {
 	if err := m.received(); err != nil {
 		return err
 	}
-	if err := m.queue.enter(); err != nil {
-		return err
-	}
-	defer m.queue.leave()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return how(m.queue.b, ctx, m.lease, wholeMs(d))
+	return m.queue.during(ctx, func() error { return how(m.queue.b, ctx, m.lease, wholeMs(d)) })
 }
 
 func (m *Message) received() error {

@@ -156,7 +156,7 @@ func (q *Queue) Send(ctx context.Context, topic string, body []byte, opts ...Sen
 	if rs[0].Err != nil {
 		return Receipt{}, rs[0].Err
 	}
-	return receiptOf(&rs[0]), nil
+	return rs[0], nil
 }
 
 // SendBatch sends messages in one write, at most [MaxBatch], to any topics. The
@@ -184,7 +184,7 @@ func (q *Queue) SendBatch(ctx context.Context, msgs []Message) ([]Receipt, error
 		return nil, err
 	}
 	for k := range rs {
-		receipts[where[k]] = receiptOf(&rs[k])
+		receipts[where[k]] = rs[k]
 	}
 	var errs []error
 	for i := range receipts {
@@ -228,44 +228,10 @@ func (o *outgoing) finish() {
 }
 
 // send sends messages that are the callee's, but for their bodies.
-func (q *Queue) send(ctx context.Context, msgs []broker.Message) ([]broker.Receipt, error) {
-	if err := q.enter(); err != nil {
-		return nil, err
-	}
-	defer q.leave()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if ctx.Done() != nil {
-		// If it ends while the messages are on their way, they are read after this
-		// has returned, and the caller may use the bodies again.
-		keepBodies(msgs)
-	}
-	return q.b.Send(ctx, msgs)
-}
-
-// keepBodies copies the bodies, all into one piece of memory.
-func keepBodies(msgs []broker.Message) {
-	n := 0
-	for i := range msgs {
-		n += len(msgs[i].Body)
-	}
-	all := make([]byte, 0, n)
-	for i := range msgs {
-		from := len(all)
-		all = append(all, msgs[i].Body...)
-		msgs[i].Body = all[from:len(all):len(all)]
-	}
-}
-
-func receiptOf(r *broker.Receipt) Receipt {
-	out := Receipt{Topic: r.Topic, Queue: r.Queue, Offset: -1, Err: r.Err}
-	if r.Err != nil {
-		return out
-	}
-	out.ID, out.DueAt, out.Ready, out.Handle = r.ID.String(), instant(r.Due), r.Ready, r.Handle
-	if r.Ready {
-		out.Offset = int64(r.Offset)
-	}
-	return out
+func (q *Queue) send(ctx context.Context, msgs []broker.Message) (rs []Receipt, err error) {
+	err = q.during(ctx, func() (err error) {
+		rs, err = q.b.send(ctx, msgs)
+		return err
+	})
+	return rs, err
 }

@@ -2,9 +2,7 @@ package duemq
 
 import (
 	"context"
-	"slices"
-
-	"github.com/duemq/duemq/internal/broker"
+	"time"
 )
 
 // Cancel takes a message away that waits. A nil error means that it will never
@@ -15,23 +13,26 @@ import (
 //
 // id is a [Receipt]'s ID or Handle, here and in the other calls that take one.
 func (q *Queue) Cancel(ctx context.Context, id string) error {
-	return q.steer(ctx, func() error {
-		_, err := q.b.Cancel(ctx, id)
-		return err
-	})
+	return q.during(ctx, func() error { return q.b.cancel(ctx, id) })
 }
 
 // Reschedule gives a waiting message another due, as if it were sent now with
 // that delay; it keeps its identity. Errors are those of Cancel,
 // [ErrDelayTooLong] and [ErrClockSuspect].
 func (q *Queue) Reschedule(ctx context.Context, id string, d Delay) error {
-	return q.steer(ctx, func() error {
+	return q.during(ctx, func() error {
 		if err := d.check(); err != nil {
 			return err
 		}
-		_, err := q.b.Reschedule(ctx, id, d.d)
-		return err
+		return q.b.reschedule(ctx, id, d)
 	})
+}
+
+// Shift moves the due of a waiting message by that much, later or, if it is
+// negative, sooner, rounded up to whole milliseconds; it keeps its identity. A
+// due that has passed thereby is at once. Errors are those of Reschedule.
+func (q *Queue) Shift(ctx context.Context, id string, by time.Duration) error {
+	return q.during(ctx, func() error { return q.b.shift(ctx, id, wholeMs(by)) })
 }
 
 // DeliverNow has a waiting message delivered at once: it is due when DeliverNow
@@ -39,34 +40,15 @@ func (q *Queue) Reschedule(ctx context.Context, id string, d Delay) error {
 // becomes visible as any message does that falls due. Errors are those of
 // Cancel.
 func (q *Queue) DeliverNow(ctx context.Context, id string) error {
-	return q.steer(ctx, func() error {
-		_, err := q.b.DeliverNow(ctx, id)
-		return err
-	})
-}
-
-func (q *Queue) steer(ctx context.Context, do func() error) error {
-	if err := q.enter(); err != nil {
-		return err
-	}
-	defer q.leave()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return do()
+	return q.during(ctx, func() error { return q.b.deliverNow(ctx, id) })
 }
 
 // Get looks at a message, wherever it is, with its body. It leases nothing.
 // Errors are [ErrUnknownMessage] and [ErrInvalid].
-func (q *Queue) Get(ctx context.Context, id string) (*Message, error) {
-	var v broker.View
-	err := q.steer(ctx, func() (err error) {
-		v, err = q.b.Message(ctx, id)
+func (q *Queue) Get(ctx context.Context, id string) (m *Message, err error) {
+	err = q.during(ctx, func() (err error) {
+		m, err = q.b.message(ctx, id)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	v.Body = slices.Clone(v.Body)
-	return messageOf(&v), nil
+	return m, err
 }

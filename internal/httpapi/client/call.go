@@ -19,6 +19,7 @@ import (
 const (
 	maxReply   = 256 << 20
 	maxProblem = 1 << 20
+	maxDrain   = 64 << 10 // read of what is not looked at, so that its connection can be used again
 )
 
 // path joins escaped segments under /v1.
@@ -70,6 +71,9 @@ func (c *Client) do(ctx context.Context, q *request, out any) error {
 		return err
 	}
 	r.Header.Set("User-Agent", c.agent)
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	if q.kind != "" {
 		r.Header.Set("Content-Type", q.kind)
 	}
@@ -77,17 +81,22 @@ func (c *Client) do(ctx context.Context, q *request, out any) error {
 	if err != nil {
 		return c.unavailable(err)
 	}
-	defer func() { _ = w.Body.Close() }()
+	defer func() {
+		_, _ = io.CopyN(io.Discard, w.Body, maxDrain) // mostly nothing is left
+		_ = w.Body.Close()
+	}()
 	if w.StatusCode >= http.StatusMultipleChoices {
 		return refusal(w)
 	}
 	if out == nil {
-		_, err = io.Copy(io.Discard, io.LimitReader(w.Body, maxProblem))
-		return err
+		return nil // the status says it all
 	}
-	reply, err := io.ReadAll(io.LimitReader(w.Body, maxReply))
+	reply, err := io.ReadAll(io.LimitReader(w.Body, maxReply+1))
 	if err != nil {
 		return c.unavailable(err)
+	}
+	if len(reply) > maxReply {
+		return fmt.Errorf("%s %s: the answer is longer than %d bytes", q.method, c.base+q.to, maxReply)
 	}
 	if err := json.Unmarshal(reply, out); err != nil {
 		return fmt.Errorf("%s %s: the answer is not from a DueMQ server: %w", q.method, c.base+q.to, err)
@@ -117,6 +126,9 @@ func refusal(w *http.Response) error {
 	if e.Status == 0 {
 		e.Status = w.StatusCode
 		e.Detail = fmt.Sprintf("%s answered %s", w.Request.URL.Host, w.Status)
+		if to := w.Header.Get("Location"); to != "" {
+			e.Detail += ", to " + to
+		}
 	}
 	return e
 }

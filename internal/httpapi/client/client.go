@@ -32,6 +32,19 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))
 }
 
+// Answered says that an error is a server's answer.
+func Answered(err error) bool {
+	_, ok := errors.AsType[*Error](err)
+	return ok
+}
+
+// Unsent says that a request cannot have reached the server: no connection came
+// about. Whatever it asks may be asked again.
+func Unsent(err error) bool {
+	e, ok := errors.AsType[*net.OpError](err)
+	return ok && e.Op == "dial"
+}
+
 // CodeOf gives the code of an error that a server answered with, "" for any
 // other.
 func CodeOf(err error) wire.Code {
@@ -43,8 +56,9 @@ func CodeOf(err error) wire.Code {
 
 // Options configure a client. Zero means the default.
 type Options struct {
-	HTTP      *http.Client // default: one of its own without an overall time-out; the context bounds each call
+	HTTP      *http.Client // default: one of its own, see New
 	UserAgent string       // default duemq
+	Token     string       // sent as Authorization: Bearer; default none
 }
 
 // Client talks to one server. Its methods are safe for concurrent use.
@@ -52,6 +66,7 @@ type Client struct {
 	base  string // without a slash at its end
 	http  *http.Client
 	agent string
+	token string
 	own   *http.Transport // closed by Close; nil if the HTTP client is the caller's
 }
 
@@ -63,21 +78,46 @@ const maxIdle = 256
 // is told from one that is slow.
 const dialTimeout = 10 * time.Second
 
-// New gives a client of the server at a URL such as http://127.0.0.1:9870. It
-// does not connect yet.
+// idleTimeout is how long a connection is kept without use. The server closes
+// those that were idle for 2 minutes; a request that crosses that would be lost.
+const idleTimeout = 90 * time.Second
+
+// headerTimeout bounds how long the head of an answer may take. The server gives
+// up on any request after 150 s, the longest wait of a receive included: what
+// takes longer is no answer.
+const headerTimeout = 3 * time.Minute
+
+// New gives a client of the server at a URL such as http://127.0.0.1:9870, with
+// a path before that of the API if there is one. It does not connect yet.
+//
+// Without an HTTP client in the options it has one of its own, which keeps
+// connections, takes the proxy from the environment, follows no redirects (a
+// POST would become a GET) and has no overall time-out: the context bounds each
+// call.
 func New(server string, o Options) (*Client, error) {
 	u, err := url.Parse(server)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+	switch {
+	case err == nil && u.User != nil:
+		// The text would show the password, now and in every later error.
+		return nil, errors.New("server URL with a user name or password: give a token in their place")
+	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("server %q: want a URL such as http://127.0.0.1:9870", server)
 	}
-	c := &Client{base: strings.TrimSuffix(u.String(), "/"), http: o.HTTP, agent: o.UserAgent}
+	c := &Client{base: strings.TrimSuffix(u.String(), "/"), http: o.HTTP, agent: o.UserAgent, token: o.Token}
 	if c.agent == "" {
 		c.agent = "duemq"
 	}
 	if c.http == nil {
 		dial := &net.Dialer{Timeout: dialTimeout}
-		c.own = &http.Transport{DialContext: dial.DialContext, Proxy: http.ProxyFromEnvironment, MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, ForceAttemptHTTP2: true}
-		c.http = &http.Client{Transport: c.own}
+		c.own = &http.Transport{
+			DialContext: dial.DialContext, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+			TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: headerTimeout,
+			MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout,
+		}
+		c.http = &http.Client{
+			Transport:     c.own,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
 	}
 	return c, nil
 }
@@ -137,6 +177,11 @@ func (c *Client) Stats(ctx context.Context) (s wire.Stats, err error) {
 func (c *Client) AcceptClock(ctx context.Context) (k wire.Clock, err error) {
 	err = c.call(ctx, http.MethodPost, path("clock", "accept"), nil, &k)
 	return k, err
+}
+
+// Health says why only a restart of the server can help, nil if it is well.
+func (c *Client) Health(ctx context.Context) error {
+	return c.call(ctx, http.MethodGet, "/healthz", nil, nil)
 }
 
 // Ready says why the server should get no traffic, nil if it should.

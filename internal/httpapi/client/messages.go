@@ -72,7 +72,16 @@ func (c *Client) Nack(ctx context.Context, lease string, d time.Duration) error 
 	return c.call(ctx, http.MethodPost, path("leases", lease, "nack"), &wire.Nack{Delay: wire.Duration(d)}, nil)
 }
 
-// Extend has a lease run for d from now on; 0 is the server's default.
+// Extend has a lease run for d from now on; with 0 it ends.
 func (c *Client) Extend(ctx context.Context, lease string, d time.Duration) error {
-	return c.call(ctx, http.MethodPost, path("leases", lease, "extend"), &wire.Extend{Invisible: wire.Duration(d)}, nil)
+	in := struct { // a wire.Extend leaves 0 out, which is the server's default
+		Invisible wire.Duration `json:"invisible"`
+	}{wire.Duration(d)}
+	return c.call(ctx, http.MethodPost, path("leases", lease, "extend"), &in, nil)
+}
+
+// Return gives back leases of messages that nobody has seen: they may be
+// received again at once, and the attempt does not count.
+func (c *Client) Return(ctx context.Context, leases []string) error {
+	return c.call(ctx, http.MethodPost, path("leases", "return"), &wire.AckAll{Leases: leases}, nil)
 }
