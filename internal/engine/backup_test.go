@@ -336,6 +336,55 @@ func TestBackupOfNothing(t *testing.T) {
 	send(t, restored, topic(t, restored, "t", 1), "it lives", Delay{})
 }
 
+// TestBackupOfTrimmedStore copies a store that retention has worked on: its log
+// begins late, and what has waited long lies in the index.
+func TestBackupOfTrimmedStore(t *testing.T) {
+	o := fixtureOptions(t.TempDir())
+	c := clock.NewFake(testStart)
+	o.Clock, o.Retention = c, Retention{Time: 10 * time.Minute, CarryAfter: 5 * time.Minute}
+	e := open(t, o)
+	tp := topic(t, e, "orders", 2)
+	var long []Send
+	for i := range 5 {
+		long = append(long, send(t, e, tp, fmt.Sprintf("waits long %d", i), Delay{DelayAfter, 48 * 3_600_000}))
+	}
+	for n := 0; e.log.FirstPosition() == 0; n++ {
+		if n == 500 {
+			t.Fatalf("nothing was removed: %+v", e.log.Segments())
+		}
+		send(t, e, tp, strings.Repeat("short", 2000), Delay{DelayAfter, 1000})
+		c.Advance(time.Minute)
+		settle(t, e)
+		if err := e.Cut(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := take(t, e, long)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if k.info.First == 1 {
+		t.Error("the backup begins with batch 1")
+	}
+	dir := t.TempDir()
+	k.restoreTo(t, fixtureOptions(dir))
+	k.verify(t, dir, o.Dir)
+	if got, want := hashOfStore(t, dir), hashOfStore(t, o.Dir); got != want {
+		t.Errorf("restored state %s, want %s", got, want)
+	}
+	k.holds(t, dir)
+	o.Dir = dir
+	c.Advance(48 * time.Hour)
+	restored := open(t, o)
+	settle(t, restored)
+	got := strings.Join(visible(t, restored, restored.TopicNamed("orders")), " ")
+	for i := range long {
+		if want := fmt.Sprintf("waits long %d", i); !strings.Contains(got, want) {
+			t.Errorf("%q is not visible when it is due: %.300s", want, got)
+		}
+	}
+}
+
 // contentOf lists the index of a closed store, all but the place in the log.
 func contentOf(t *testing.T, dir string) (pairs []string, applied log.Start) {
 	t.Helper()
