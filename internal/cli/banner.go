@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"time"
 
@@ -14,9 +15,14 @@ import (
 // was found, and lines to copy.
 func (s *server) announce() {
 	r := s.broker.Recovered()
+	open := s.http != nil && exposed(s.http.Addr())
+	if open {
+		s.log.Warn("INSECURE: the HTTP API listens beyond this machine, without passwords and without encryption; "+
+			"whoever reaches it may send, read, cancel and move every message", slog.String("http", s.http.Addr().String()))
+	}
 	if s.c.LogFormat == config.FormatJSON {
 		s.log.Info("ready", slog.String("version", buildVersion().Version), slog.String("data", s.c.Data),
-			slog.String("http", s.address()), slog.Bool("new", r.New), slog.Int64("pending", r.Waiting),
+			slog.String("http", s.address()), slog.Bool("insecure", open), slog.Bool("new", r.New), slog.Int64("pending", r.Waiting),
 			slog.Int("overdue", r.Missed), slog.Duration("recovery", r.Took), slog.Duration("start", s.since()))
 		return
 	}
@@ -24,6 +30,20 @@ func (s *server) announce() {
 	if r.Log.Torn > 0 {
 		s.log.Warn("the end of the log was never acknowledged and was dropped", slog.Int64("bytes", r.Log.Torn), slog.String("reason", r.Log.Reason))
 	}
+}
+
+// local is how programs of this machine reach the HTTP API, HOST:PORT.
+func (s *server) local() string {
+	host, port, err := net.SplitHostPort(s.http.Addr().String())
+	switch {
+	case err != nil:
+		return s.http.Addr().String()
+	case host == "0.0.0.0":
+		host = "127.0.0.1"
+	case host == "::":
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // address is where the HTTP API is.
@@ -43,15 +63,15 @@ func (s *server) banner(r *engine.Recovery, took time.Duration) string {
 		fmt.Fprintf(&b, "  HTTP API   off, and this version has no other door: nobody can send or receive\n")
 	} else {
 		reach := "this machine only"
-		if s.c.Insecure {
-			reach = "whoever reaches it may do everything"
+		if exposed(s.http.Addr()) {
+			reach = a.paint(a.outWidth, bold, "INSECURE: no passwords, no encryption; whoever reaches it may do everything")
 		}
-		url := s.address()
+		url := "http://" + s.local()
 		server := ""
-		if s.http.Addr().String() != config.DefaultHTTP {
+		if s.local() != config.DefaultHTTP {
 			server = serverArgument(url)
 		}
-		fmt.Fprintf(&b, "  HTTP API   %s   (%s)\n", url, reach)
+		fmt.Fprintf(&b, "  HTTP API   %s   (%s)\n", s.address(), reach)
 		fmt.Fprintf(&b, "  Try:   %s send orders 'hello' --after 10s%s\n", a.self, server)
 		fmt.Fprintf(&b, "         %s recv orders%s\n", a.self, server)
 		fmt.Fprintf(&b, "         curl -d 'hello' '%s/v1/topics/orders/messages?after=10s'\n", url)

@@ -31,7 +31,7 @@ milliseconds late, whatever crashed in between.`
 	cmd.PersistentFlags().BoolVar(&a.noColor, "no-color", a.noColor, "no colors, as with NO_COLOR=1")
 	cmd.SetFlagErrorFunc(a.flagError)
 	a.add(cmd, groupMessages, a.sendCommand(), a.recvCommand(), a.cancelCommand(), a.rescheduleCommand(), a.deliverNowCommand(), a.pendingCommand())
-	a.add(cmd, groupServer, a.serveCommand(), a.configCommand(), a.doctorCommand(), a.verifyCommand(), a.clockCommand())
+	a.add(cmd, groupServer, a.serveCommand(), a.configCommand(), a.doctorCommand(), a.verifyCommand(), a.backupCommand(), a.restoreCommand(), a.clockCommand())
 	a.add(cmd, groupOther, a.versionCommand())
 	cmd.SetHelpCommandGroupID(groupOther)
 	cmd.SetCompletionCommandGroupID(groupOther)

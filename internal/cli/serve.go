@@ -168,6 +168,14 @@ func (s *server) listen(ctx context.Context) error {
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", s.c.HTTP)
+	if err == nil && exposed(l.Addr()) && !s.c.Insecure {
+		// A name that the configuration took for this machine's own resolved to something else.
+		return &failure{
+			code: exitUsage, what: "will not listen on " + s.c.HTTP,
+			why:  errors.Join(fmt.Errorf("it is %v, which other machines reach, and nobody is asked for a password yet", l.Addr()), l.Close()),
+			next: "listen on 127.0.0.1, or say with --insecure that you trust the network",
+		}
+	}
 	if err == nil {
 		s.http = l
 		return nil
@@ -185,6 +193,12 @@ func (s *server) listen(ctx context.Context) error {
 	f.next = fmt.Sprintf("take another: %s serve --http %s, or --port-base %d", s.a.self,
 		net.JoinHostPort(host, strconv.Itoa(port+10)), port+10)
 	return f
+}
+
+// exposed says whether other machines may reach a listener of that address.
+func exposed(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return !ok || !tcp.IP.IsLoopback()
 }
 
 // cannotOpen tells why a data folder cannot be used.

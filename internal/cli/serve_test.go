@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -85,6 +88,79 @@ func TestJSONLog(t *testing.T) {
 	for line := range strings.Lines(errs.String()) {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("not JSON: %s", line)
+		}
+	}
+}
+
+// TestInsecure: an address that other machines reach is taken when the server is
+// told so, by flag or by environment, and is said aloud; else it is refused
+// before anything is opened.
+func TestInsecure(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:9870", "broker.example:9870"} {
+		p, out, errs := process("serve", "--http", addr, "--data", data)
+		if code := Run(t.Context(), p); code != exitUsage {
+			t.Errorf("%s: exit %d, want %d:\n%s%s", addr, code, exitUsage, out, errs)
+		}
+		for _, want := range []string{"--http " + strconv.Quote(addr), "listen on 127.0.0.1", "--insecure"} {
+			if !strings.Contains(errs.String(), want) {
+				t.Errorf("%s: no %q in:\n%s", addr, want, errs)
+			}
+		}
+	}
+	if _, err := os.Stat(data); !os.IsNotExist(err) {
+		t.Errorf("the data folder was touched: %v", err)
+	}
+	for _, c := range []struct {
+		args    []string
+		environ []string
+	}{
+		{args: []string{"--insecure"}},
+		{environ: []string{"DUEMQ_INSECURE=true"}},
+		{args: []string{"--insecure", "--log-format", "json"}},
+	} {
+		t.Run(strings.Join(append(c.args, c.environ...), " "), func(t *testing.T) { insecure(t, c.args, c.environ) })
+	}
+}
+
+// insecure has a server listen to other machines, and reads what it says.
+func insecure(t *testing.T, args, environ []string) {
+	t.Helper()
+	p, out, errs := process(append([]string{"serve", "--http", "0.0.0.0:0", "--data", t.TempDir()}, args...)...)
+	p.Environ = environ
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	code := make(chan int, 1)
+	go func() { code <- Run(ctx, p) }()
+	if slices.Contains(args, "json") {
+		errs.await(t, `"msg":"ready".*"http":"http://[^"]+:\d+","insecure":true`)
+	} else {
+		out.await(t, `(?s):\d+   \(INSECURE: no passwords.*--server http://(127\.0\.0\.1|localhost):\d+\n.*Ready`)
+	}
+	if !regexp.MustCompile(`(level=WARN|"level":"WARN").*INSECURE: .* beyond this machine`).MatchString(errs.String()) {
+		t.Errorf("no warning in:\n%s", errs)
+	}
+	cancel()
+	if got := <-code; got != 0 {
+		t.Errorf("exit %d, want 0:\n%s", got, errs)
+	}
+}
+
+// TestInsecureOnLoopback is nothing to warn of.
+func TestInsecureOnLoopback(t *testing.T) {
+	r := start(t, nil, "--data", t.TempDir(), "--insecure")
+	if got := r.out.String() + r.err.String(); strings.Contains(got, "INSECURE") || !strings.Contains(got, "this machine only") {
+		t.Errorf("it says:\n%s", got)
+	}
+}
+
+func TestExposed(t *testing.T) {
+	for text, want := range map[string]bool{
+		"127.0.0.1:1": false, "127.9.9.9:1": false, "[::1]:1": false,
+		"0.0.0.0:1": true, "[::]:1": true, "10.0.0.1:1": true, "[fe80::1]:1": true, "[::ffff:127.0.0.1]:1": false,
+	} {
+		if got := exposed(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(text))); got != want {
+			t.Errorf("exposed(%s) = %v", text, got)
 		}
 	}
 }
