@@ -134,6 +134,27 @@ func TestOpenAPIRoutes(t *testing.T) {
 	}
 }
 
+// TestUndeclaredParameters: a function that reads what its route does not say
+// is a defect, which its first test finds.
+func TestUndeclaredParameters(t *testing.T) {
+	r := &request{rt: &route{pattern: "GET /v1/topics/{topic}", query: []string{"tag", properties}}, Request: &http.Request{}}
+	r.text("tag")
+	r.text("property.a")
+	r.path("topic")
+	for name, read := range map[string]func(){
+		"query": func() { r.text("tagg") }, "path": func() { r.path("top") },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: read in silence", name)
+				}
+			}()
+			read()
+		}()
+	}
+}
+
 // fill gives a value in which nothing is zero, so that every field is written.
 func fill(v reflect.Value) {
 	switch v.Kind() {
