@@ -321,3 +321,13 @@ func FuzzRestoreGroup(f *testing.F) {
 		}
 	})
 }
+
+// TestRename: the name that a group had is free.
+func TestRename(t *testing.T) {
+	s := NewSet()
+	s.Make(record.Group{Number: 0, Name: "a"})
+	s.Make(record.Group{Number: 0, Name: "b"})
+	if s.Named("a") != nil || s.Named("b") == nil || s.Len() != 1 {
+		t.Errorf("a %v, b %v, %d groups", s.Named("a"), s.Named("b"), s.Len())
+	}
+}

@@ -405,3 +405,36 @@ func TestRuns(t *testing.T) {
 		t.Errorf("runs %v, want %v", got, want)
 	}
 }
+
+// TestNextFollows what happens to leases between two grants.
+func TestNextFollows(t *testing.T) {
+	l, p := &Leases{}, StartAt(0)
+	l.Grant(p, 0, 4, Ask{Limit: 4, Now: 1, Until: 100})
+	for _, step := range []struct {
+		what string
+		do   func() Standing
+		want int64
+	}{
+		{"a grant", func() Standing { return Holds }, 100},
+		{"a longer lease", func() Standing { return l.Extend(0, 1, 200) }, 100},
+		{"a shorter lease", func() Standing { return l.Extend(1, 1, 80) }, 80},
+		{"a back-off", func() Standing { return l.Back(2, 1, 60) }, 60},
+		{"a return", func() Standing { return l.Return(3, 1) }, 0},
+	} {
+		if st := step.do(); st != Holds {
+			t.Fatalf("%s: %v", step.what, st)
+		}
+		if at, ok := l.Next(); !ok || at != step.want {
+			t.Errorf("after %s: %d, %v; want %d", step.what, at, ok, step.want)
+		}
+	}
+	// As many run as may: a back-off that ends makes no room, a lease that does.
+	l.Grant(p, 0, 4, Ask{Limit: 4, Max: 1, Now: 2, Until: 100})
+	if at, ok := l.Next(); !ok || at != 80 {
+		t.Errorf("while as many run as may: %d, %v; want 80", at, ok)
+	}
+	l.Reset()
+	if at, ok := l.Next(); ok {
+		t.Errorf("after a reset: %d", at)
+	}
+}
