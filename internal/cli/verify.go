@@ -85,13 +85,8 @@ type damagePlace struct {
 }
 
 func (v *verifier) run(ctx context.Context, rebuild bool) error {
-	data := quote(v.data)
 	if _, err := os.Stat(filepath.Join(v.data, storeName)); err != nil {
-		f := &failure{code: exitNotFound, what: "no data in " + data, why: err, next: "name the folder that serve has: --data DIR"}
-		if !errors.Is(err, os.ErrNotExist) {
-			f.code = exitFailure
-		}
-		return f
+		return noStore(v.data, err)
 	}
 	lock, err := fs.Real().Lock(filepath.Join(v.data, lockName))
 	if err != nil {
