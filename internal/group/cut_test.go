@@ -2,6 +2,7 @@ package group
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -213,7 +214,7 @@ func TestProgressBytes(t *testing.T) {
 		plain: "0709" + ack,
 		full:  "0709" + ack + "05" + "a502" + "02" + "010200" + "0403e807",
 	} {
-		if got := fmt.Sprintf("%x", p.encode()); got != want {
+		if got := hex.EncodeToString(p.encode()); got != want {
 			t.Errorf("%+v is %s, want %s", p, got, want)
 		}
 	}
