@@ -16,6 +16,8 @@
 //		}
 //	}
 //
+// [Dial] gives the same Queue on a server that runs elsewhere, over HTTP.
+//
 // # What is durable when a call returns
 //
 // A nil error of Send, SendBatch, Cancel, Reschedule or DeliverNow means, under
@@ -31,8 +33,8 @@
 // was leased can be received again. Retry and Extend change leases and nothing
 // else.
 //
-// When a call fails with [ErrFailed], or because its context ended, whether it
-// took effect is unknown. Any other error means that it did not.
+// When a call fails with [ErrFailed] or [ErrUnavailable], or because its context
+// ended, whether it took effect is unknown. Any other error means that it did not.
 //
 // A disk that reports a failed write or sync is never asked again: from then on
 // whatever has to be written fails with [ErrFailed], see [Queue.Failed]. Close,

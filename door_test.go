@@ -2,6 +2,7 @@ package duemq_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -143,6 +144,10 @@ type pipes struct {
 	conns chan net.Conn
 	once  sync.Once
 	ended chan struct{}
+
+	refused atomic.Int32 // connections that are not to come about
+	mu      sync.Mutex   // guards open
+	open    []net.Conn
 }
 
 func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), ended: make(chan struct{})} }
@@ -173,9 +178,15 @@ func (pipeAddr) String() string  { return "pipe" }
 
 // dial gives the client's end of a new connection.
 func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if p.refused.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: errors.New("refused")}
+	}
 	mine, theirs := net.Pipe()
 	select {
 	case p.conns <- theirs:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.open = append(p.open, mine)
 		return mine, nil
 	case <-p.ended:
 		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: net.ErrClosed}

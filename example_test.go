@@ -243,3 +243,61 @@ func ExampleQueue_Pending() {
 	// 20m0s
 	// 40m0s
 }
+
+// A queue that a server keeps. What is done with it is the same.
+func ExampleDial() {
+	ctx := context.Background()
+	q, err := duemq.Dial(ctx, "http://127.0.0.1:9870")
+	if err != nil {
+		fmt.Println(err) // errors.Is(err, duemq.ErrUnavailable) if nobody is there
+		return
+	}
+	defer q.Close()
+
+	r, err := q.Send(ctx, "orders", []byte("is order 1981 paid?"), duemq.After(30*time.Minute))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(r.ID, "is due at", r.DueAt)
+
+	for m, err := range q.Receive(ctx, "orders", duemq.Group("billing")) { // goes on when the server was restarted
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(string(m.Body))
+		if err := m.Ack(ctx); err != nil {
+			fmt.Println(err)
+		}
+	}
+}
+
+// A waiting message is put off, or brought forward, from the due that it has.
+func ExampleQueue_Shift() {
+	ctx := context.Background()
+	q, err := duemq.Open(ctx, "", duemq.WithMemory(duemq.NewMemory()))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer q.Close()
+
+	r, err := q.Send(ctx, "orders", []byte("hello"), duemq.After(30*time.Minute))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(q.Shift(ctx, r.ID, 15*time.Minute))
+	fmt.Println(q.Shift(ctx, r.ID, -5*time.Minute))
+	m, err := q.Get(ctx, r.ID)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("moved by", m.DueAt.Sub(r.DueAt))
+	// Output:
+	// <nil>
+	// <nil>
+	// moved by 10m0s
+}

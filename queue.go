@@ -12,8 +12,8 @@ import (
 	"github.com/duemq/duemq/internal/clock"
 )
 
-// A Queue is an open store of messages with its topics. It is safe for
-// concurrent use.
+// A Queue is an open store of messages with its topics: one in this process
+// ([Open]), or that of a server ([Dial]). It is safe for concurrent use.
 type Queue struct {
 	b     backend
 	clock clock.Clock
@@ -72,7 +72,8 @@ const firstYear = 2020
 
 // Close ends Receives that wait, lets other calls finish, makes everything
 // durable and closes the store. No goroutine is left when it returns. Once is
-// enough; a second call returns what the first one did.
+// enough; a second call returns what the first one did. Of a queue that was
+// dialled it ends the use, not the server.
 func (q *Queue) Close() error {
 	q.closeOnce.Do(func() {
 		q.b.drain()
@@ -121,18 +122,21 @@ type Recovery struct {
 	Took     time.Duration // until ready
 }
 
-// Recovered says what Open found.
+// Recovered says what Open found; of a queue that was dialled, what the last
+// start of its server did, without Torn, and zero if it does not answer.
 func (q *Queue) Recovered() Recovery { return q.b.recovered() }
 
 // Failed is closed when the disk has failed; [Queue.Err] says how. A program
 // that cannot do without its queue exits then, or closes it and opens it again.
+// Of a queue that was dialled it is nil and never ready: the server is started
+// again, and until then calls fail.
 func (q *Queue) Failed() <-chan struct{} { return q.b.failed() }
 
 // Err is why the queue failed, an [ErrFailed], or nil while it has not.
 func (q *Queue) Err() error { return q.b.err() }
 
 // Ready says why the queue does not do all its work: [ErrClosed], [ErrFailed] or
-// [ErrClockSuspect]. Nil is ready.
+// [ErrClockSuspect], or [ErrUnavailable]. Nil is ready.
 func (q *Queue) Ready() error {
 	if err := q.enter(); err != nil {
 		return err
@@ -152,7 +156,8 @@ func (q *Queue) AcceptClock() error {
 }
 
 // Now is the time that the queue believes, in whole milliseconds, from which
-// delays count.
+// delays count. Of a queue that was dialled it is the server's, and the zero time
+// if that does not answer.
 func (q *Queue) Now() time.Time { return q.b.now() }
 
 // Settle returns when everything that is due by the queue's clock is visible.

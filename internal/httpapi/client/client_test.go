@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -258,6 +259,88 @@ func TestBadServers(t *testing.T) {
 	cancel()
 	if _, err := c.Stats(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("ended context: %v", err)
+	}
+}
+
+// TestCredentials: a token goes with each request; a password in a URL, which
+// errors would show, is refused without being shown.
+func TestCredentials(t *testing.T) {
+	if _, err := client.New("http://user:secret@127.0.0.1", client.Options{}); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("password in the URL: %v", err)
+	}
+	for token, want := range map[string][]string{"": nil, "abc": {"Bearer abc"}} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if got := r.Header["Authorization"]; fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("token %q: Authorization %q, want %q", token, got, want)
+			}
+			w.WriteHeader(http.StatusNoContent)
+		}))
+		c := must[*client.Client](t)(client.New(srv.URL, client.Options{Token: token}))
+		if err := c.Ack(t.Context(), "lease"); err != nil {
+			t.Error(err)
+		}
+		c.Close()
+		srv.Close()
+	}
+}
+
+// TestRedirectsAreNotFollowed: a POST would become a GET, and a token would go
+// where nobody has meant it to go.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	asked := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		http.Redirect(w, r, "/elsewhere", http.StatusFound)
+	}))
+	defer srv.Close()
+	c := must[*client.Client](t)(client.New(srv.URL, client.Options{}))
+	defer c.Close()
+	if _, err := c.Publish(t.Context(), wire.Send{Topic: "orders"}); err == nil || !strings.Contains(err.Error(), "302 Found, to /elsewhere") || asked != 1 {
+		t.Errorf("%v after %d requests", err, asked)
+	}
+}
+
+// TestBytesOfRequests: a lease that is to end at once says so, since the server
+// takes nothing for its default; what is given back is one request.
+func TestBytesOfRequests(t *testing.T) {
+	var got string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		got = r.Method + " " + r.URL.Path + " " + string(body)
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	defer srv.Close()
+	c := must[*client.Client](t)(client.New(srv.URL, client.Options{}))
+	defer c.Close()
+	ctx := t.Context()
+	for want, call := range map[string]func() error{
+		`POST /v1/leases/l/extend {"invisible":"0s"}`:   func() error { return c.Extend(ctx, "l", 0) },
+		`POST /v1/leases/l/extend {"invisible":"1m0s"}`: func() error { return c.Extend(ctx, "l", time.Minute) },
+		`POST /v1/leases/l/nack {}`:                     func() error { return c.Nack(ctx, "l", 0) },
+		`POST /v1/leases/return {"leases":["l1","l2"]}`: func() error { return c.Return(ctx, []string{"l1", "l2"}) },
+		`GET /healthz `: func() error { return c.Health(ctx) },
+	} {
+		if err := call(); err != nil || got != want {
+			t.Errorf("%s, %v; want %s", got, err, want)
+		}
+	}
+}
+
+// TestUnsent: no connection, no request.
+func TestUnsent(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	c := must[*client.Client](t)(client.New(srv.URL, client.Options{}))
+	defer c.Close()
+	for _, there := range []bool{true, false} {
+		if !there {
+			srv.Close()
+		}
+		if err := c.Ready(t.Context()); !errors.Is(err, client.ErrUnavailable) || client.Unsent(err) == there || client.Answered(err) {
+			t.Errorf("server there %v: %v, unsent %v", there, err, client.Unsent(err))
+		}
 	}
 }
 
