@@ -52,12 +52,13 @@ func (b *Broker) Shift(ctx context.Context, reference string, by time.Duration) 
 	if err != nil {
 		return Answer{}, err
 	}
-	now, verdict, err := b.e.Waiting(r)
+	s, err := b.e.Standing(r)
 	if err != nil {
 		return Answer{}, err
 	}
-	out := engine.Outcome{Verdict: verdict, Due: now.Due}
-	if verdict == timeline.Done {
+	now := s.Ref
+	out := engine.Outcome{Verdict: s.Verdict, Due: now.Due}
+	if s.Verdict == timeline.Done {
 		out, err = b.e.Reschedule(ctx, r, engine.Delay{Kind: engine.DelayAt, Value: max(now.Due+by.Milliseconds(), 1)})
 		if err != nil {
 			return Answer{}, err

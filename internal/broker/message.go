@@ -71,14 +71,15 @@ func (b *Broker) Message(_ context.Context, reference string) (View, error) {
 		return View{}, err
 	}
 	v := b.view(t, r.Queue, &m, r.ID)
-	now, verdict, err := b.e.Waiting(r)
+	s, err := b.e.Standing(r)
 	if err != nil {
 		return v, err
 	}
+	now := s.Ref
 	if now.Due != 0 {
 		v.Due = now.Due
 	}
-	switch verdict {
+	switch s.Verdict {
 	case timeline.Done:
 		v.State, v.Handle = StateWaiting, b.handle(t.Name, v.Due, r.ID)
 	case timeline.AlreadyCancelled:
@@ -126,7 +127,7 @@ func (b *Broker) locate(v *View, q record.QueueNumber, due, stored int64) error 
 	began, finished := 0, 0
 	for _, g := range b.e.Groups() {
 		done := false
-		err := b.e.Progress(g, q, func(p *group.Progress, _ record.Offset) { done = p.Finished(offset) })
+		err := b.e.Progress(g, q, func(p *group.Progress, _ engine.Bounds) { done = p.Finished(offset) })
 		if err != nil {
 			return err
 		}

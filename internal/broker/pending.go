@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/duemq/duemq/internal/engine"
 	"github.com/duemq/duemq/internal/queue"
 	"github.com/duemq/duemq/internal/record"
 )
@@ -50,7 +51,7 @@ func (b *Broker) Pending(ctx context.Context, f Filter, cursor string, limit int
 		if err := ctx.Err(); err != nil {
 			return Page{}, err
 		}
-		var refs []record.Ref
+		var refs []engine.Listed
 		refs, after, more, err = b.e.Page(after, f.before(), limit-len(page.Messages), keep)
 		if err != nil {
 			return Page{}, err
@@ -84,7 +85,7 @@ func (b *Broker) Count(ctx context.Context, f Filter) (int64, error) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		var refs []record.Ref
+		var refs []engine.Listed
 		if refs, after, more, err = b.e.Page(after, f.before(), countPage, keep); err != nil {
 			return 0, err
 		}
@@ -141,7 +142,7 @@ func (b *Broker) keep(f Filter) (func(*record.Ref) bool, error) {
 
 // describe reads the records of references and adds them to the page. A tag's
 // hash may stand for another tag; the record decides.
-func (b *Broker) describe(page *Page, refs []record.Ref, tag string) {
+func (b *Broker) describe(page *Page, refs []engine.Listed, tag string) {
 	entries := make([]queue.Entry, len(refs))
 	for i, r := range refs {
 		entries[i] = queue.Entry{ID: r.ID, Size: r.Size}

@@ -52,6 +52,10 @@ type applier struct {
 	cutAt                  int64  // mono ns
 }
 
+// maxCells is how many pairs of topic and minute may have changed before a cut
+// writes them down: about 20 MiB.
+const maxCells = 500_000
+
 // since notes where the next cut begins to count.
 func (a *applier) since() {
 	m := a.e.m
@@ -98,6 +102,7 @@ func (a *applier) batch(pos uint64, d *draft) error {
 		if d.Limit > 0 { // else it was not for this batch to move anything
 			e.stats.backlog.Store(a.next <= e.m.stamp)
 		}
+		e.stats.rolledBack.Add(int64(len(a.eff.rolledBack)))
 	}
 	e.mu.Unlock()
 	if err != nil {
@@ -106,6 +111,12 @@ func (a *applier) batch(pos uint64, d *draft) error {
 	}
 	for _, t := range a.eff.rung {
 		t.Bell.Ring()
+	}
+	if a.eff.checks {
+		e.Checks.Ring()
+	}
+	for _, id := range a.eff.rolledBack {
+		e.o.Logger.Warn("transaction rolled back: its producer never answered", slog.Any("id", id), slog.Int("checks", MaxChecks))
 	}
 	return nil
 }
@@ -140,17 +151,28 @@ func (c *call) apply(i int, id record.ID, out *Outcome, data []byte) int {
 	if c.sends == nil {
 		c.id, c.outcome = id, *out
 	} else {
-		s := &c.sends[i]
-		s.ID, s.Due, s.Ready, s.Offset = id, out.Due, out.Ready, out.Offset
-		if out.Gone {
-			s.Err = ErrGone
-		}
+		c.sends[i].answer(id, out)
 	}
 	cmd, err := record.NextCommand(data, 0)
 	if err != nil {
 		return len(data) // apply has read the same bytes
 	}
 	return cmd.Size
+}
+
+// answer takes over what became of the message.
+func (s *Send) answer(id record.ID, out *Outcome) {
+	s.ID, s.Due, s.Ready, s.Offset = id, out.Due, out.Ready, out.Offset
+	switch {
+	case out.Gone:
+		s.Err = ErrGone
+	case out.Mismatch:
+		s.Err = fmt.Errorf("%w: message %v was sent under this key and says something else", ErrMismatch, out.First)
+	case out.Repeat:
+		s.ID, s.Repeat = out.First, true
+	default:
+		s.Took = out.First
+	}
 }
 
 // cut begins a cut if one is due and none is being built.
@@ -168,7 +190,7 @@ func (a *applier) cut() {
 func (a *applier) due() bool {
 	m := a.e.m
 	return m.moved-a.moved+m.total-a.total >= a.e.o.CutCommands ||
-		m.last-a.position >= a.e.o.CutBytes || m.line.NeedsCut()
+		m.last-a.position >= a.e.o.CutBytes || m.line.NeedsCut() || len(m.carries) > 0 || m.count.Cells() >= maxCells
 }
 
 func (a *applier) begin() {
@@ -206,7 +228,7 @@ func (e *Engine) build(f *frozenCut) build {
 		return b
 	}
 	began := e.o.Clock.Now()
-	if b.err = f.write(e.index); b.err != nil {
+	if b.err = f.write(e.index, e.log); b.err != nil {
 		return b
 	}
 	b.it, b.err = f.line.Open(e.index)
@@ -248,6 +270,7 @@ func (a *applier) install(b build) {
 	e.mu.Lock()
 	old := e.m.install(b.cut, b.it)
 	e.mu.Unlock()
+	e.kept(b.cut)
 	if old == nil {
 		return
 	}
@@ -305,6 +328,7 @@ func (e *Engine) watch() {
 		default:
 		}
 		e.lookAtDisk()
+		e.askKeeper()
 		now := e.o.Clock.Now().Mono
 		if end := e.log.End().Position; end == cutPosition {
 			cutAt = now

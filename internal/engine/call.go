@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/duemq/duemq/internal/group"
 	"github.com/duemq/duemq/internal/record"
 )
 
@@ -35,12 +34,15 @@ type Send struct {
 	To      record.QueueNumber // 0: the topic's queues in turn, see Turn
 	Turn    *Topic
 	Delay   Delay
+	Terms   record.Terms // Until, Check, Kind and Delay are the proposer's to set
 
 	ID     record.ID
 	Due    int64 // how it waits, Unix ms; 0 if it was not delayed
 	Ready  bool  // visible already, at Offset
 	Offset record.Offset
-	Err    error // refused, alone; the others of the call are not affected
+	Repeat bool      // its key was used before: ID is the first message's
+	Took   record.ID // the message whose name it took, which was cancelled
+	Err    error     // refused, alone; the others of the call are not affected
 }
 
 // A call is one proposal on its way.
@@ -189,25 +191,6 @@ func (e *Engine) propose(ctx context.Context, c *call) (Outcome, error) {
 	return out, nil
 }
 
-// Ack finishes offsets for a group. It returns once the batch is written; under
-// SyncAlways it rides on the next sync, at most 10 ms later.
-func (e *Engine) Ack(ctx context.Context, acks []record.Ack) error {
-	c := e.newCall()
-	c.lazy = true
-	c.expect(len(acks))
-	c.encode = func(dst []byte, _ instant) ([]byte, error) {
-		for i := range acks {
-			dst = record.AppendAck(dst, &acks[i])
-		}
-		return dst, nil
-	}
-	if err := e.do(ctx, c, int64(32*len(acks))); err != nil {
-		return err
-	}
-	e.recycle(c)
-	return nil
-}
-
 // Cancel takes a message away that waits. r is the reference as the message was
 // sent, with a due of 0 if it was due by its own stamp. The answer is durable.
 func (e *Engine) Cancel(ctx context.Context, r record.Ref) (Outcome, error) {
@@ -234,36 +217,20 @@ func (e *Engine) Reschedule(ctx context.Context, r record.Ref, d Delay) (Outcome
 	return e.propose(ctx, c)
 }
 
-// MakeTopic makes a topic with that many queues, or finds the one that has the
-// name already.
-func (e *Engine) MakeTopic(ctx context.Context, name string, queues uint32, attributes []record.Property) (*Topic, error) {
+// together proposes commands that go into one batch, all or none, and returns the
+// outcome of the last. encode appends them; it is called once, by the proposer,
+// and an error of it refuses them. n is how many there are, bytes about how long
+// they are.
+func (e *Engine) together(ctx context.Context, n, bytes int, encode func(dst []byte, now instant) ([]byte, error)) (Outcome, record.ID, error) {
 	c := e.newCall()
-	c.encode = func(dst []byte, now instant) ([]byte, error) {
-		t := record.Topic{Name: name, Queues: queues, Attributes: attributes}
-		t.Number, t.FirstQueue = now.numbers.topic(queues)
-		return record.AppendTopic(dst, &t), nil
+	c.encode = encode
+	c.expect(n)
+	if err := e.do(ctx, c, int64(bytes)); err != nil {
+		return Outcome{}, 0, err
 	}
-	out, err := e.propose(ctx, c)
-	return out.Topic, err
-}
-
-// MakeGroup makes a consumer group, or finds the one that has the name already.
-func (e *Engine) MakeGroup(ctx context.Context, g record.Group) (*group.Group, error) {
-	c := e.newCall()
-	c.encode = func(dst []byte, now instant) ([]byte, error) {
-		g.Number = now.numbers.group()
-		return record.AppendGroup(dst, &g), nil
-	}
-	out, err := e.propose(ctx, c)
-	return out.Group, err
-}
-
-// Set changes a setting that is part of the state.
-func (e *Engine) Set(ctx context.Context, s record.Setting) error {
-	c := e.newCall()
-	c.encode = func(dst []byte, _ instant) ([]byte, error) { return record.AppendSetting(dst, &s), nil }
-	_, err := e.propose(ctx, c)
-	return err
+	out, id := c.outcome, c.id
+	e.recycle(c)
+	return out, id, nil
 }
 
 // Settle returns when everything proposed before it has been applied and

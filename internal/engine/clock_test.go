@@ -35,8 +35,8 @@ func bodies(t *testing.T, e *Engine, tp *Topic) string {
 	return strings.Join(out, ", ")
 }
 
-// count is how many messages of the topic are visible.
-func count(t *testing.T, e *Engine, tp *Topic) int {
+// shown is how many messages of the topic are visible.
+func shown(t *testing.T, e *Engine, tp *Topic) int {
 	t.Helper()
 	return len(visible(t, e, tp))
 }
@@ -49,7 +49,7 @@ func TestClockSetForward(t *testing.T) {
 	send(t, e, tp, "in three", Delay{DelayAfter, 3 * 3_600_000})
 	c.Step(2 * time.Hour)
 	pass(t, e, c, 4)
-	if n := count(t, e, tp); n != 0 {
+	if n := shown(t, e, tp); n != 0 {
 		t.Fatalf("%d messages went out 4 s after the step; it is to hold for 5 s first", n)
 	}
 	relative := send(t, e, tp, "relative", Delay{DelayAfter, 3_600_000})
@@ -57,7 +57,7 @@ func TestClockSetForward(t *testing.T) {
 		t.Errorf("a delay sent before the step is believed is due at %d, want %d", relative.Due, want)
 	}
 	pass(t, e, c, 4)
-	if n := count(t, e, tp); n != 2 {
+	if n := shown(t, e, tp); n != 2 {
 		t.Fatalf("%d messages visible after the step is followed, want the 2 that it made due", n)
 	}
 	if s := e.Stats(); s.ClockSteps != 1 {
@@ -74,7 +74,7 @@ func TestClockStepThatVanishes(t *testing.T) {
 	pass(t, e, c, 3)
 	c.Step(-2 * time.Hour)
 	pass(t, e, c, 60)
-	if n := count(t, e, tp); n != 0 {
+	if n := shown(t, e, tp); n != 0 {
 		t.Fatalf("%d messages went out for a step that was taken back", n)
 	}
 }

@@ -321,10 +321,11 @@ func (t told) check(e *Engine, s *Send, earliest int64, visible int) error {
 	if s.Due != 0 && s.Due*int64(time.Millisecond) < earliest {
 		return fmt.Errorf("message %v: due %d is before the %d ns asked for", s.ID, s.Due, earliest)
 	}
-	now, verdict, err := e.Waiting(r)
+	st, err := e.Standing(r)
 	if err != nil {
 		return err
 	}
+	now, verdict := st.Ref, st.Verdict
 	switch {
 	case t.cancelled[s.ID]:
 		if verdict != timeline.AlreadyCancelled || visible > 0 {

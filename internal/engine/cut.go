@@ -1,13 +1,15 @@
 package engine
 
 import (
-	"encoding/binary"
+	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/duemq/duemq/internal/count"
+	"github.com/duemq/duemq/internal/dedupe"
 	"github.com/duemq/duemq/internal/group"
 	"github.com/duemq/duemq/internal/index"
+	"github.com/duemq/duemq/internal/keys"
 	"github.com/duemq/duemq/internal/log"
 	"github.com/duemq/duemq/internal/queue"
 	"github.com/duemq/duemq/internal/record"
@@ -19,12 +21,18 @@ const SpaceState index.Space = 's'
 
 // Keys of the small state begin with these.
 const (
-	stateApplied  = 'a'
-	stateGroup    = 'g'
-	stateProgress = 'p'
-	stateQueue    = 'q'
-	stateTopic    = 't'
-	stateSetting  = 'x'
+	stateApplied   = 'a'
+	stateGroup     = 'g'
+	stateHalf      = 'h'
+	stateKeep      = 'k'
+	stateLot       = 'l'
+	stateSwept     = 'n'
+	stateOperation = 'o'
+	stateProgress  = 'p'
+	stateQueue     = 'q'
+	stateTopic     = 't'
+	stateParked    = 'u'
+	stateSetting   = 'x'
 )
 
 type keyValue struct{ key, value []byte } // without a value the key is deleted
@@ -37,14 +45,26 @@ const exciseEvery = 16
 // index. Nothing in it changes any more except what the timeline goes on
 // delivering.
 type frozenCut struct {
-	number   uint32
-	end      log.Start
-	line     *timeline.Frozen
-	queues   *queue.Frozen
-	groups   *group.Frozen
-	topics   []*Topic
-	settings map[string]struct{}
-	small    []keyValue // in key order, as one table wants it
+	number uint32
+	end    log.Start
+	stamp  int64
+	high   int64
+
+	line    *timeline.Frozen
+	queues  *queue.Frozen
+	parked  *queue.Frozen
+	groups  *group.Frozen
+	count   *count.Frozen
+	keys    *keys.Frozen
+	dedupe  *dedupe.Frozen
+	topics  frozenTopics
+	small   []keyValue // in key order, as one table wants it
+	carrier carrier
+
+	settings   map[string]struct{}
+	lots       map[record.QueueNumber]struct{}
+	halves     map[record.ID]struct{}
+	operations map[uint64]struct{}
 }
 
 // freeze takes a cut of the machine. The caller holds the engine's lock; it
@@ -53,47 +73,60 @@ type frozenCut struct {
 func (m *machine) freeze(end log.Start) *frozenCut {
 	m.cuts++
 	f := &frozenCut{
-		number:   m.cuts,
-		end:      end,
+		number: m.cuts, end: end, stamp: m.stamp, high: m.keep.high,
+		carrier:  m.carrier(), // before the line is frozen: it looks for what is next
+		queues:   m.queues.Freeze(m.cuts, m.keep.trim),
+		parked:   m.parking.set.Freeze(m.cuts, m.parking.trim(m.stamp)),
 		line:     m.line.Freeze(m.stamp),
-		queues:   m.queues.Freeze(m.cuts, 0),
 		groups:   m.groups.Freeze(),
+		count:    m.count.Freeze(m.line.Popped().Due),
+		keys:     m.keys.Freeze(),
+		dedupe:   m.dedupe.Freeze(),
+		topics:   m.topics.freeze(),
 		settings: m.changed,
 	}
 	m.changed = make(map[string]struct{})
-	f.small = append(f.small, keyValue{[]byte{stateApplied}, m.appendApplied(nil, end, f.line.State())})
+	m.freezeSmall(f)
+	return f
+}
+
+// freezeSmall encodes the small state.
+func (m *machine) freezeSmall(f *frozenCut) {
+	add := func(prefix byte, key, value []byte) {
+		f.small = append(f.small, keyValue{append([]byte{prefix}, key...), value})
+	}
+	add(stateApplied, nil, m.appendApplied(nil, f.end, f.line.State()))
+	add(stateKeep, nil, m.keep.append(nil))
 	for _, s := range f.groups.Groups {
-		f.small = append(f.small, keyValue{slices.Concat([]byte{stateGroup}, s.Key), s.Value})
+		add(stateGroup, s.Key, s.Value)
 	}
 	for _, s := range f.groups.Progress {
-		f.small = append(f.small, keyValue{slices.Concat([]byte{stateProgress}, s.Key), s.Value})
+		add(stateProgress, s.Key, s.Value)
 	}
 	for n, value := range f.queues.States() {
 		f.small = append(f.small, keyValue{number32(stateQueue, uint32(n)), value})
 	}
-	states, topics := m.topics.freeze()
-	f.topics = topics
+	for n, value := range f.parked.States() {
+		f.small = append(f.small, keyValue{number32(stateParked, uint32(n)), value})
+	}
+	for n := range f.settings {
+		add(stateSetting, []byte(n), []byte(m.settings[n]))
+	}
+	var states []keyValue
+	f.small = append(f.small, f.topics.states...)
+	states, f.lots = m.parking.freeze()
 	f.small = append(f.small, states...)
-	for _, n := range sortedKeys(f.settings) {
-		f.small = append(f.small, keyValue{append([]byte{stateSetting}, n...), []byte(m.settings[n])})
-	}
-	return f
-}
-
-func sortedKeys(set map[string]struct{}) []string {
-	keys := make([]string, 0, len(set))
-	for k := range set {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+	states, f.halves = m.halves.freeze()
+	f.small = append(f.small, states...)
+	states, f.operations = m.operations.freeze()
+	f.small = append(f.small, states...)
 }
 
 // write writes the cut and installs it; it is durable on return. It may run
 // beside the machine. The log is on disk up to the cut's end.
-func (f *frozenCut) write(x *index.Index) error {
+func (f *frozenCut) write(x *index.Index, l segments) error {
 	c := x.NewCut()
-	if err := f.fill(c); err != nil {
+	if err := f.fill(c, x, l); err != nil {
 		c.Abort()
 		return err
 	}
@@ -106,16 +139,36 @@ func (f *frozenCut) write(x *index.Index) error {
 	if err := f.line.Excise(x); err != nil {
 		return err
 	}
-	return f.queues.Excise(x)
+	if err := f.queues.Excise(x); err != nil {
+		return err
+	}
+	if err := f.parked.Excise(x); err != nil {
+		return err
+	}
+	return f.count.Excise(x)
 }
 
-func (f *frozenCut) fill(c *index.Cut) error {
-	if err := f.line.Write(c); err != nil {
+func (f *frozenCut) fill(c *index.Cut, x *index.Index, l segments) error {
+	if err := f.carrier.write(c, x, l, f); err != nil {
 		return err
 	}
-	if err := f.queues.Write(c); err != nil {
+	for _, write := range []func(*index.Cut) error{f.line.Write, f.queues.Write, f.parked.Write, f.count.Write} {
+		if err := write(c); err != nil {
+			return err
+		}
+	}
+	if err := f.keys.Write(c, f.carrier.keys); err != nil {
 		return err
 	}
+	if err := f.dedupe.Write(c, f.high, f.waits(x)); err != nil {
+		return err
+	}
+	return f.writeSmall(c)
+}
+
+func (f *frozenCut) writeSmall(c *index.Cut) error {
+	f.small = append(f.small, keyValue{[]byte{stateSwept}, f.carrier.append(nil)})
+	slices.SortFunc(f.small, func(a, b keyValue) int { return bytes.Compare(a.key, b.key) })
 	for _, kv := range f.small {
 		var err error
 		if kv.value == nil {
@@ -130,147 +183,64 @@ func (f *frozenCut) fill(c *index.Cut) error {
 	return nil
 }
 
+// waits tells for the hashes whether a message waited when the cut was taken.
+// What is held back is taken to wait as long as its place is not passed.
+func (f *frozenCut) waits(x *index.Index) dedupe.Waits {
+	return func(e dedupe.Entry) (bool, int64, error) {
+		r := e.Ref
+		if h, half := f.carrier.halves[e.ID]; half {
+			return true, h, nil
+		}
+		if r.Kind == record.KindCheck {
+			r.Kind, r.Due = record.KindMessage, 0
+		}
+		if !f.carrier.lives(r.Queue) {
+			return false, 0, nil
+		}
+		due, waits, err := f.line.Waits(x, r)
+		if err == nil && !waits && due != 0 {
+			r.Due = due
+			waits = f.carrier.parked(r)
+		}
+		return waits, due, err
+	}
+}
+
 // install has the index take over from a cut that is durable. It returns the
 // timeline's old iterator for the caller to close. The caller holds the lock.
 func (m *machine) install(f *frozenCut, it *index.Iter) *index.Iter {
 	m.queues.Install(f.queues)
+	m.parking.set.Install(f.parked)
+	m.count.Install(f.count)
+	m.keys.Install(f.keys)
+	m.dedupe.Install(f.dedupe)
+	m.swept = f.carrier.swept
 	return m.line.Install(f.line, it)
 }
 
 // abandon takes a cut back that could not be written. The caller holds the lock.
 func (m *machine) abandon(f *frozenCut) {
 	m.queues.Abandon(f.queues)
+	m.parking.set.Abandon(f.parked)
 	m.groups.Abandon(f.groups)
 	m.line.Abandon(f.line)
-	for _, t := range f.topics {
-		m.topics.touch(t)
+	m.count.Abandon(f.count)
+	m.keys.Abandon(f.keys)
+	m.dedupe.Abandon(f.dedupe)
+	m.topics.abandon(&f.topics)
+	m.carries = append(f.carrier.ranges, m.carries...)
+	for id := range f.carrier.rekeyed {
+		m.rekeyed[id] = struct{}{}
 	}
-	for n := range f.settings {
-		m.changed[n] = struct{}{}
-	}
+	again(m.changed, f.settings)
+	again(m.parking.dirty, f.lots)
+	again(m.halves.dirty, f.halves)
+	again(m.operations.dirty, f.operations)
 }
 
-// appliedVersion is the version of the applied state's value.
-const appliedVersion = 1
-
-func (m *machine) appendApplied(dst []byte, end log.Start, line []byte) []byte {
-	dst = append(dst, appliedVersion)
-	dst = binary.AppendUvarint(dst, end.Index)
-	dst = binary.AppendUvarint(dst, end.Position)
-	dst = binary.AppendUvarint(dst, uint64(end.Checksum))
-	dst = binary.AppendUvarint(dst, m.last)
-	dst = binary.AppendUvarint(dst, m.term)
-	dst = binary.AppendUvarint(dst, uint64(m.stamp))
-	dst = binary.AppendUvarint(dst, uint64(m.topics.next()))
-	dst = binary.AppendUvarint(dst, uint64(m.nextQueue))
-	dst = binary.AppendUvarint(dst, uint64(m.cuts))
-	return append(dst, line...)
-}
-
-// restore makes the machine of the newest cut in the index, or an empty one.
-func restore(x *index.Index) (m *machine, end log.Start, err error) {
-	m = &machine{
-		topics:    newTopics(),
-		queues:    queue.NewSet(x, queue.Visible()),
-		groups:    group.NewSet(),
-		settings:  make(map[string]string),
-		changed:   make(map[string]struct{}),
-		nextQueue: 1,
+// again marks what changed before a cut that failed.
+func again[K comparable](dirty, frozen map[K]struct{}) {
+	for k := range frozen {
+		dirty[k] = struct{}{}
 	}
-	applied, ok, err := x.Get(nil, SpaceState, []byte{stateApplied})
-	if err != nil {
-		return nil, end, fmt.Errorf("read the newest cut: %w", err)
-	}
-	if !ok {
-		m.line = timeline.New(x, 0)
-		return m, end, nil
-	}
-	end, line, err := m.decodeApplied(applied)
-	if err != nil {
-		return nil, end, err
-	}
-	if err := m.restoreSmall(x); err != nil {
-		return nil, end, err
-	}
-	if err := m.queues.RestoreDirectory(); err != nil {
-		return nil, end, err
-	}
-	m.line, err = timeline.Restore(x, line, m.stamp)
-	return m, end, err
-}
-
-func (m *machine) decodeApplied(value []byte) (end log.Start, line []byte, err error) {
-	if len(value) == 0 {
-		return end, nil, fmt.Errorf("%w: applied state is empty", record.ErrCorrupt)
-	}
-	if value[0] != appliedVersion {
-		return end, nil, fmt.Errorf("%w: applied state %d of the index", record.ErrVersion, value[0])
-	}
-	var v [9]uint64
-	rest := value[1:]
-	for i := range v {
-		x, n := binary.Uvarint(rest)
-		if n <= 0 {
-			return end, nil, fmt.Errorf("%w: applied state %x", record.ErrCorrupt, value)
-		}
-		v[i], rest = x, rest[n:]
-	}
-	end = log.Start{Index: v[0], Position: v[1], Checksum: uint32(v[2])}
-	m.index, m.last, m.term, m.stamp = end.Index, v[3], v[4], int64(v[5])
-	if v[6] == 0 || v[6] > maxTopicNumber || v[7] > 1<<32-1 || v[8] > 1<<32-1 || v[2] > 1<<32-1 || v[5] > 1<<63-1 {
-		return end, nil, fmt.Errorf("%w: applied state %x", record.ErrCorrupt, value)
-	}
-	m.topics.reserve(record.TopicNumber(v[6]) - 1)
-	m.nextQueue, m.cuts = record.QueueNumber(v[7]), uint32(v[8])
-	return end, rest, nil
-}
-
-func (m *machine) restoreSmall(x *index.Index) error {
-	it, err := x.NewIter(SpaceState, nil, nil)
-	if err != nil {
-		return fmt.Errorf("read state: %w", err)
-	}
-	for it.First(); it.Valid() && err == nil; it.Next() {
-		err = m.restoreOne(it.Key(), it.Value())
-	}
-	if err == nil {
-		err = it.Error()
-	}
-	if cerr := it.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return fmt.Errorf("restore state: %w", err)
-	}
-	m.topics.dirty = nil
-	m.topics.each(func(t *Topic) { t.dirty = false })
-	return nil
-}
-
-func (m *machine) restoreOne(key, value []byte) error {
-	if len(key) == 0 {
-		return fmt.Errorf("%w: state without a key", record.ErrCorrupt)
-	}
-	rest := key[1:]
-	switch key[0] {
-	case stateApplied:
-		return nil
-	case stateGroup:
-		return m.groups.RestoreGroup(value)
-	case stateProgress:
-		return m.groups.RestoreProgress(rest, value)
-	case stateQueue:
-		if len(rest) != 4 {
-			return fmt.Errorf("%w: state key %x", record.ErrCorrupt, key)
-		}
-		return m.queues.Restore(record.QueueNumber(binary.BigEndian.Uint32(rest)), value)
-	case stateTopic:
-		return m.topics.restore(value)
-	case stateSetting:
-		if len(value) > 0 {
-			m.settings[strings.Clone(string(rest))] = string(value)
-		}
-		return nil
-	}
-	return fmt.Errorf("%w: state key %x", record.ErrVersion, key)
 }

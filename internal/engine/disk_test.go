@@ -55,10 +55,10 @@ func TestDiskFullRefusesMessages(t *testing.T) {
 	if out, err := e.Cancel(t.Context(), cancelled); err != nil || out.Verdict != timeline.Done {
 		t.Errorf("cancel on a full disk: %+v, %v", out, err)
 	}
-	before := count(t, e, tp)
+	before := shown(t, e, tp)
 	c.Advance(time.Duration(waits.Due-e.Now()) * time.Millisecond)
 	settle(t, e)
-	if after := count(t, e, tp); after != before+1 {
+	if after := shown(t, e, tp); after != before+1 {
 		t.Errorf("%d messages became visible on a full disk, want the 1 that was due", after-before)
 	}
 	usage(1 << 29)

@@ -29,6 +29,7 @@ import (
 	"github.com/duemq/duemq/internal/clock"
 	"github.com/duemq/duemq/internal/index"
 	"github.com/duemq/duemq/internal/log"
+	"github.com/duemq/duemq/internal/queue"
 )
 
 // A SyncPolicy says what has happened to a message when its sender is answered.
@@ -60,6 +61,8 @@ var (
 	// ErrDiskFull refuses messages while too little of the disk is free. What
 	// waits is still delivered, cancelled and acknowledged.
 	ErrDiskFull = errors.New("disk is full")
+	// ErrMismatch refuses a message whose idempotency key was used for another.
+	ErrMismatch = errors.New("idempotency key was used for another message")
 	// ErrGone says that the topic or group of that number has ended.
 	ErrGone = errors.New("topic or group has ended")
 )
@@ -77,6 +80,9 @@ type Options struct {
 	SegmentBytes int64           // default 64 MiB; fixed when the store is created
 	Levels       []time.Duration // default RocketMQ's 18: messageDelayLevel
 	MaxDelay     time.Duration   // default 365 days
+
+	Idempotency time.Duration // default 24 h: how long a key is remembered, or until the message is delivered if that is later
+	Retention   Retention
 
 	CutCommands uint64        // default 250,000: commands and deliveries between cuts
 	CutBytes    uint64        // default 128 MiB of log
@@ -107,7 +113,24 @@ func DefaultLevels() []time.Duration {
 	}
 }
 
+// Retention says how long what became visible is kept, and the log with it.
+// What waits is kept however long it waits.
+type Retention struct {
+	Time       time.Duration // default 72 h, RocketMQ's fileReservedTime; negative: for ever
+	Bytes      int64         // of log; above it the oldest goes before its time; 0: any number
+	CarryAfter time.Duration // default 24 h: what still waits in a segment of that age is moved into the index
+}
+
 func (o *Options) setDefaults() {
+	if o.Idempotency == 0 {
+		o.Idempotency = 24 * time.Hour
+	}
+	if o.Retention.Time == 0 {
+		o.Retention.Time = 72 * time.Hour
+	}
+	if o.Retention.CarryAfter == 0 {
+		o.Retention.CarryAfter = 24 * time.Hour
+	}
 	if o.SyncEvery == 0 {
 		o.SyncEvery = 500 * time.Millisecond
 	}
@@ -171,7 +194,14 @@ type Engine struct {
 	looks    chan struct{} // once a second: compare the clocks
 	syncTook atomic.Int64  // ns, a recent fdatasync
 	disk     atomic.Pointer[diskRoom]
-	pinned   atomic.Int64 // backups that need the whole log
+
+	Checks queue.Bell // rings when half messages are to be checked
+
+	keeper  chan struct{} // once a second: look at what is kept
+	removes chan uint64   // to the writer: segments before this may go
+	pinned  atomic.Int64  // backups that need the whole log
+
+	carriedTo atomic.Uint64 // what waits before this position is in the index, durably
 
 	stats counters
 }
@@ -219,6 +249,8 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		writerUp: make(chan struct{}),
 		accepts:  make(chan chan struct{}),
 		looks:    make(chan struct{}, 1),
+		keeper:   make(chan struct{}, 1),
+		removes:  make(chan uint64, 1),
 	}
 	if err := e.recover(ctx); err != nil {
 		return nil, errors.Join(err, e.release())
@@ -237,6 +269,7 @@ func (e *Engine) start() {
 	e.wg.Go(e.write)
 	e.wg.Go(e.applyLoop)
 	e.wg.Go(e.watch)
+	e.wg.Go(e.keepLoop)
 }
 
 // Recovered says what Open found.

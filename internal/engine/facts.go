@@ -14,7 +14,8 @@ func (e *Engine) Topics() []TopicCount {
 	defer e.mu.RUnlock()
 	out := make([]TopicCount, 0, len(e.m.topics.all))
 	e.m.topics.each(func(t *Topic) {
-		c := Counts{Waiting: t.waiting, Visible: t.visible, Overdue: e.stats.backlog.Load()}
+		c := Counts{Overdue: e.stats.backlog.Load()}
+		t.count(&c)
 		out = append(out, TopicCount{t.Name, c})
 	})
 	return out

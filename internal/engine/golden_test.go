@@ -20,7 +20,7 @@ import (
 // of it, then a second one after the clock was set back.
 func goldenCut(t *testing.T, x *index.Index) {
 	t.Helper()
-	m, _, err := restore(x)
+	m, _, err := restore(x, testSegment)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func goldenCut(t *testing.T, x *index.Index) {
 	}
 	cut := func() {
 		f := m.freeze(log.Start{Position: pos, Index: m.index, Checksum: 0xfeedface})
-		if err := f.write(x); err != nil {
+		if err := f.write(x, noSegments{}); err != nil {
 			t.Fatal(err)
 		}
 		it, err := f.line.Open(x)

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash"
+	"io"
 
 	"github.com/duemq/duemq/internal/queue"
 	"github.com/duemq/duemq/internal/record"
@@ -26,7 +26,7 @@ func (e *Engine) Hash() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func (m *machine) hash(h hash.Hash) error {
+func (m *machine) hash(h io.Writer) error {
 	fmt.Fprintf(h, "index %d stamp %d next %d %d %d\n", m.index, m.stamp, m.topics.next(), m.nextQueue, m.groups.NextNumber())
 	for _, n := range m.names() {
 		fmt.Fprintf(h, "setting %q %q\n", n, m.settings[n])
@@ -46,14 +46,34 @@ func (m *machine) hash(h hash.Hash) error {
 	for _, g := range m.groups.All() {
 		g.Hash(func(b []byte) { fmt.Fprintf(h, "group %x\n", b) })
 	}
-	return m.line.Hash(h)
+	m.keep.hash(h)
+	m.halves.hash(h)
+	m.operations.hash(h)
+	if err := m.parking.hash(h); err != nil {
+		return err
+	}
+	if err := m.dedupe.Hash(h, m.keep.high, m.waits); err != nil {
+		return err
+	}
+	return m.line.Hash(h, m.heldBack)
 }
 
-func (m *machine) hashQueue(h hash.Hash, n record.QueueNumber) error {
+// heldBack says that a reference which is due does not wait for time any more
+// but for its topic.
+func (m *machine) heldBack(r record.Ref) bool {
+	_, parked, err := m.parking.find(r)
+	return err == nil && parked
+}
+
+func (m *machine) hashQueue(h io.Writer, n record.QueueNumber) error {
 	q := m.queues.Get(n)
 	fmt.Fprintf(h, "queue %d %d\n", n, q.Next())
 	var entries []queue.Entry
-	for o := q.First(); o < q.Next(); o += record.Offset(len(entries)) {
+	low, err := m.queues.Min(q, m.keep.trim)
+	if err != nil {
+		return err
+	}
+	for o := low; o < q.Next(); o += record.Offset(len(entries)) {
 		var ok bool
 		if entries, ok = q.Memory(entries[:0], o, 4096); !ok {
 			p, stored := q.Place(o)

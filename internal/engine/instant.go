@@ -65,6 +65,23 @@ func (n *instant) after(ms int64) (int64, error) {
 	return clock.CeilMs(n.ns) + ms, nil
 }
 
+// terms resolves what a message is sent under, once its own due is known. A half
+// message waits for its first check; its delay counts from the commit.
+func (n *instant) terms(t *record.Terms, m *record.Message, d Delay) error {
+	if t.Half {
+		if _, err := n.after(0); err != nil { // the clock
+			return err
+		}
+		t.Kind, t.Delay = uint8(d.Kind), d.Value
+		t.Check = clock.CeilMs(n.ns) + CheckAfter
+		m.Due, m.Level = 0, 0
+	}
+	if t.Once != (record.Hash{}) {
+		t.Until = max(n.stamp+n.o.Idempotency.Milliseconds(), m.Due)
+	}
+	return nil
+}
+
 func tooLong(ms int64, limit time.Duration) error {
 	d := time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	return fmt.Errorf("%w: %v, limit %v (%d ms)", ErrDelayTooLong, d, limit, limit.Milliseconds())
@@ -76,13 +93,25 @@ type numbers struct {
 	nextTopic record.TopicNumber
 	nextQueue record.QueueNumber
 	nextGroup record.GroupNumber
+	nextOp    uint64
 }
 
 func (n *numbers) topic(queues uint32) (record.TopicNumber, record.QueueNumber) {
-	t, q := n.nextTopic, n.nextQueue
+	t := n.nextTopic
 	n.nextTopic++
+	return t, n.queues(queues)
+}
+
+func (n *numbers) queues(queues uint32) record.QueueNumber {
+	q := n.nextQueue
 	n.nextQueue += record.QueueNumber(queues)
-	return t, q
+	return q
+}
+
+func (n *numbers) operation() uint64 {
+	o := n.nextOp
+	n.nextOp++
+	return o
 }
 
 func (n *numbers) group() record.GroupNumber {

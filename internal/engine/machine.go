@@ -2,10 +2,12 @@ package engine
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
+	"github.com/duemq/duemq/internal/count"
+	"github.com/duemq/duemq/internal/dedupe"
 	"github.com/duemq/duemq/internal/group"
+	"github.com/duemq/duemq/internal/keys"
 	"github.com/duemq/duemq/internal/log"
 	"github.com/duemq/duemq/internal/queue"
 	"github.com/duemq/duemq/internal/record"
@@ -20,14 +22,27 @@ type machine struct {
 	index uint64 // of the last batch applied
 	last  uint64 // its position, 0 before the first
 	term  uint64
-	stamp int64 // log time, Unix ms
+	stamp int64     // log time, Unix ms
+	at    record.ID // position of the command that is being applied
 
-	topics   *topics
-	queues   *queue.Set
-	groups   *group.Set
-	line     *timeline.Timeline
-	settings map[string]string
-	changed  map[string]struct{} // settings since the last cut
+	topics     *topics
+	queues     *queue.Set
+	parking    *parking
+	groups     *group.Set
+	line       *timeline.Timeline
+	halves     *halves
+	operations *operations
+	dedupe     *dedupe.Set
+	keep       keeping
+	settings   map[string]string
+	changed    map[string]struct{} // settings since the last cut
+
+	count *count.Counts // what waits by topic and minute: for those who look
+	keys  *keys.Index   // messages by their keys: likewise
+
+	carries []record.OffsetRange   // stretches of the log that the next cut carries
+	rekeyed map[record.ID]struct{} // carried messages that were moved since the last cut
+	swept   swept
 
 	nextQueue record.QueueNumber
 	cuts      uint32 // number of the last cut begun
@@ -38,24 +53,29 @@ type machine struct {
 
 // An Outcome is what apply made of one command.
 type Outcome struct {
-	Verdict timeline.Verdict // of a cancel or reschedule
-	Due     int64            // how it waits now, or waited
-	Ready   bool             // a send: visible at once, at Offset
-	Offset  record.Offset
-	Gone    bool // the topic or group of that number has ended
-	Topic   *Topic
-	Group   *group.Group
-	Fresh   uint64 // an ack: offsets not finished before
+	Verdict  timeline.Verdict // of a cancel, a reschedule or a transaction's end
+	Ready    bool             // a send: visible at once, at Offset
+	Gone     bool             // the topic, group or operation of that number has ended
+	Repeat   bool             // a send under a key that was used before, by message First
+	Mismatch bool             // and that one said something else
+	Due      int64            // how it waits now, or waited
+	Offset   record.Offset
+	First    record.ID // with Repeat; else the message whose name was taken
+	Topic    *Topic
+	Group    *group.Group
+	Fresh    uint64 // an ack: offsets not finished before
 }
 
 // effects collects what those who wait for a batch want to know.
 type effects struct {
-	outcomes []Outcome // one for each command
-	rung     []*Topic  // topics with something new
+	outcomes   []Outcome   // one for each command
+	rung       []*Topic    // topics with something new
+	checks     bool        // half messages are to be checked
+	rolledBack []record.ID // half messages whose producer never answered
 }
 
 func (e *effects) reset() {
-	e.outcomes, e.rung = e.outcomes[:0], e.rung[:0]
+	*e = effects{outcomes: e.outcomes[:0], rung: e.rung[:0], rolledBack: e.rolledBack[:0]}
 }
 
 // apply applies one batch: time advances to its stamp, what is due by then
@@ -66,6 +86,7 @@ func (m *machine) apply(pos uint64, b *record.Batch, eff *effects) error {
 	}
 	m.index, m.last, m.term = b.Index, pos, b.Term
 	if b.Type != record.EntryCommands {
+		m.keep.reach(pos, m.stamp)
 		return nil
 	}
 	if err := m.advance(pos, b, eff); err != nil {
@@ -77,7 +98,8 @@ func (m *machine) apply(pos uint64, b *record.Batch, eff *effects) error {
 		if err != nil {
 			return fmt.Errorf("batch %d: %w", b.Index, err)
 		}
-		out, err := m.command(&c, data+record.ID(at), eff)
+		m.at = data + record.ID(at)
+		out, err := m.command(&c, m.at, eff)
 		if err != nil {
 			return fmt.Errorf("batch %d command at %d: %w", b.Index, at, err)
 		}
@@ -96,156 +118,73 @@ func (m *machine) advance(pos uint64, b *record.Batch, eff *effects) error {
 	case b.Stamp < m.stamp:
 		return fmt.Errorf("%w: stamp %d of batch %d below %d", record.ErrCorrupt, b.Stamp, b.Index, m.stamp)
 	}
-	m.stamp = b.Stamp
-	n := m.line.PopDue(b.Stamp, int(b.Limit), func(r *record.Ref) { m.deliver(r, eff) })
+	m.stamp, m.at = b.Stamp, record.ID(pos)
+	m.keep.high = max(m.keep.high, b.Stamp)
+	m.keep.reach(pos, b.Stamp)
+	n := m.line.PopDue(b.Stamp, int(b.Limit), func(r *record.Ref) { m.arrive(r, eff) })
 	m.moved += uint64(n)
-	return m.line.Err()
-}
-
-// deliver makes a waiting message visible.
-func (m *machine) deliver(r *record.Ref, eff *effects) {
-	q := m.queues.Get(r.Queue)
-	if q == nil {
-		return // its topic has ended
+	if err := m.line.Err(); err != nil {
+		return err
 	}
-	t := m.topics.get(q.Topic)
-	t.waiting--
-	m.show(q, t, r, eff)
+	return m.drain(int(b.Limit)-n+int(b.Limit)/4, eff)
 }
 
-// show appends a message to its queue.
-func (m *machine) show(q *queue.Queue, t *Topic, r *record.Ref, eff *effects) record.Offset {
-	t.visible++
-	m.topics.touch(t)
-	if !t.rung {
-		t.rung = true
-		eff.rung = append(eff.rung, t)
-	}
-	return m.queues.Append(q, queue.Entry{ID: r.ID, Due: r.Due, Size: r.Size, Tag: r.Tag}, m.stamp)
-}
-
+// command lets one command act. A command that came too late for what it is
+// about says so in its outcome; an error means that the log cannot be
+// understood.
 func (m *machine) command(c *record.Command, id record.ID, eff *effects) (Outcome, error) {
 	switch c.Type {
 	case record.CommandSend:
 		return m.send(c, id, eff)
+	case record.CommandPost:
+		return m.post(c, id, eff)
+	case record.CommandEndHalf:
+		return m.decide(c.Payload, eff)
 	case record.CommandAck:
 		return m.ack(c.Payload)
+	case record.CommandLease:
+		return m.lease(c.Payload)
+	case record.CommandRelease:
+		return m.release(c.Payload)
 	case record.CommandCommit:
 		return m.commit(c.Payload)
+	case record.CommandReset:
+		return m.reset(c.Payload)
 	case record.CommandCancel:
 		return m.cancel(c.Payload, id)
 	case record.CommandReschedule:
 		return m.reschedule(c.Payload, id)
+	case record.CommandOperation:
+		return m.operation(c.Payload)
+	case record.CommandOperate:
+		return m.operate(c.Payload, id)
+	default:
+		return m.administer(c)
+	}
+}
+
+// administer lets a command act that changes what there is.
+func (m *machine) administer(c *record.Command) (Outcome, error) {
+	switch c.Type {
 	case record.CommandTopic:
 		return m.makeTopic(c.Payload)
+	case record.CommandEndTopic:
+		return m.endTopic(c.Payload)
+	case record.CommandPause:
+		return m.pause(c.Payload)
 	case record.CommandGroup:
 		return m.makeGroup(c.Payload)
+	case record.CommandEndGroup:
+		return m.endGroup(c.Payload)
 	case record.CommandSetting:
 		return m.set(c.Payload)
+	case record.CommandTrim:
+		return m.trim(c.Payload)
+	case record.CommandCarry:
+		return m.carry(c.Payload)
 	default:
 		return Outcome{}, record.UnknownCommand(c.Type)
 	}
-}
-
-// send files a message: into the timeline if it is due later, else into its
-// queue. While there is a backlog, a delayed message that is due already joins
-// the timeline, so that it does not overtake the overdue ones.
-func (m *machine) send(c *record.Command, id record.ID, eff *effects) (Outcome, error) {
-	p, err := record.PeekSend(c, id)
-	if err != nil {
-		return Outcome{}, err
-	}
-	r := p.Ref
-	if r.Level > timeline.Levels {
-		return Outcome{}, fmt.Errorf("%w: delay level %d", record.ErrCorrupt, r.Level)
-	}
-	q := m.queues.Get(r.Queue)
-	if q == nil {
-		return Outcome{Gone: true}, nil
-	}
-	t := m.topics.get(q.Topic)
-	if r.Due > m.stamp || (r.Due != 0 && m.backlog()) {
-		filed := m.line.Add(r, m.stamp, id, r.Due <= m.stamp)
-		t.waiting++
-		m.topics.touch(t)
-		return Outcome{Due: filed.Due}, nil
-	}
-	return Outcome{Due: r.Due, Ready: true, Offset: m.show(q, t, &r, eff)}, nil
-}
-
-// backlog says that something due has not been moved yet.
-func (m *machine) backlog() bool { return m.nextDue() <= m.stamp }
-
-// nextDue is the due of the first message that waits, MaxInt64 if none does.
-func (m *machine) nextDue() int64 {
-	if due, ok := m.line.Next(); ok {
-		return due
-	}
-	return math.MaxInt64
-}
-
-func (m *machine) ack(payload []byte) (Outcome, error) {
-	var a record.Ack
-	if err := record.DecodeAck(payload, &a); err != nil {
-		return Outcome{}, err
-	}
-	g, q := m.groups.Get(a.Group), m.queues.Get(a.Queue)
-	if g == nil || q == nil {
-		return Outcome{Gone: true}, nil
-	}
-	p := m.groups.Begin(g, a.Queue, m.start(g, q))
-	return Outcome{Fresh: p.Ack(a.Ranges, q.Next())}, nil
-}
-
-// start is where a group begins in a queue in which it has not begun.
-func (m *machine) start(g *group.Group, q *queue.Queue) record.Offset {
-	if g.Start == record.StartLatest {
-		return q.Next()
-	}
-	return q.First()
-}
-
-func (m *machine) commit(payload []byte) (Outcome, error) {
-	c, err := record.DecodeCommit(payload)
-	if err != nil {
-		return Outcome{}, err
-	}
-	g, q := m.groups.Get(c.Group), m.queues.Get(c.Queue)
-	if g == nil || q == nil {
-		return Outcome{Gone: true}, nil
-	}
-	m.groups.Begin(g, c.Queue, m.start(g, q)).Pulled = min(c.Offset, q.Next())
-	return Outcome{}, nil
-}
-
-func (m *machine) cancel(payload []byte, at record.ID) (Outcome, error) {
-	c, err := record.DecodeCancel(payload)
-	if err != nil {
-		return Outcome{}, err
-	}
-	k := c.Key
-	r, v, err := m.line.Cancel(record.Ref{Due: k.Due, ID: k.ID, Kind: k.Kind, Queue: k.Queue, Level: c.Level}, m.stamp, at)
-	if err != nil {
-		return Outcome{}, err
-	}
-	if q := m.queues.Get(k.Queue); v == timeline.Done && q != nil {
-		t := m.topics.get(q.Topic)
-		t.waiting--
-		m.topics.touch(t)
-	}
-	return Outcome{Verdict: v, Due: r.Due}, nil
-}
-
-func (m *machine) reschedule(payload []byte, at record.ID) (Outcome, error) {
-	c, err := record.DecodeReschedule(payload)
-	if err != nil {
-		return Outcome{}, err
-	}
-	r, v, err := m.line.Reschedule(c.Ref, c.Due, m.stamp, at)
-	if err != nil {
-		return Outcome{}, err
-	}
-	return Outcome{Verdict: v, Due: r.Due}, nil
 }
 
 func (m *machine) makeTopic(payload []byte) (Outcome, error) {
@@ -253,22 +192,74 @@ func (m *machine) makeTopic(payload []byte) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	m.nextQueue = max(m.nextQueue, t.FirstQueue+record.QueueNumber(t.Queues))
+	m.reserveQueues(t.FirstQueue, t.Queues)
 	made, fresh := m.topics.make(t)
 	if fresh {
-		for i := range t.Queues {
-			m.queues.Touch(m.queues.Add(t.FirstQueue+record.QueueNumber(i), t.Number))
-		}
+		m.openQueues(made)
 	}
 	return Outcome{Topic: made}, nil
 }
 
-func (m *machine) makeGroup(payload []byte) (Outcome, error) {
-	g, err := record.DecodeGroup(payload)
+func (m *machine) reserveQueues(first record.QueueNumber, n uint32) {
+	m.nextQueue = max(m.nextQueue, first+record.QueueNumber(n))
+}
+
+func (m *machine) openQueues(t *Topic) {
+	for i := range t.Queues {
+		m.queues.Touch(m.queues.Add(t.FirstQueue+record.QueueNumber(i), t.Number))
+	}
+}
+
+// endTopic ends a topic's queue numbers, with all that is visible in them or
+// waits for them. A purged topic goes on under new ones.
+func (m *machine) endTopic(payload []byte) (Outcome, error) {
+	c, err := record.DecodeEndTopic(payload)
 	if err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Group: m.groups.Make(g)}, nil
+	t := m.topics.find(c.Number)
+	if c.Purge && t != nil {
+		m.reserveQueues(c.FirstQueue, t.Queues)
+	}
+	if t == nil || (c.Purge && c.FirstQueue <= t.FirstQueue) {
+		return Outcome{Gone: true}, nil
+	}
+	for _, h := range m.halves.sorted() {
+		if m.queues.Get(h.Ref.Queue).Topic == t.Number {
+			m.endHalf(h)
+		}
+	}
+	for i := range t.Queues {
+		n := t.FirstQueue + record.QueueNumber(i)
+		m.queues.End(n)
+		m.parking.end(n)
+	}
+	m.groups.Forget(t.FirstQueue, t.Queues)
+	m.line.Forget(t.levels)
+	t.levels = [timeline.Levels + 1]int64{}
+	t.waiting, t.parked = 0, 0
+	if !c.Purge {
+		m.topics.end(t)
+		return Outcome{Topic: t}, nil
+	}
+	t.FirstQueue = c.FirstQueue
+	m.topics.touch(t)
+	m.openQueues(t)
+	return Outcome{Topic: t}, nil
+}
+
+func (m *machine) pause(payload []byte) (Outcome, error) {
+	c, err := record.DecodePause(payload)
+	if err != nil {
+		return Outcome{}, err
+	}
+	t := m.topics.find(c.Topic)
+	if t == nil {
+		return Outcome{Gone: true}, nil
+	}
+	t.paused = c.Paused
+	m.topics.touch(t)
+	return Outcome{Topic: t}, nil
 }
 
 func (m *machine) set(payload []byte) (Outcome, error) {
@@ -282,6 +273,39 @@ func (m *machine) set(payload []byte) (Outcome, error) {
 		m.settings[s.Name] = s.Value
 	}
 	m.changed[s.Name] = struct{}{}
+	return Outcome{}, nil
+}
+
+// trim gives up what became visible before a stamp.
+func (m *machine) trim(payload []byte) (Outcome, error) {
+	c, err := record.DecodeTrim(payload)
+	if err != nil {
+		return Outcome{}, err
+	}
+	ahead := min(m.stamp, m.parking.oldest())
+	if due, ok := m.line.Next(); ok {
+		ahead = min(ahead, due)
+	}
+	m.keep.cut(min(c.Before, m.stamp), ahead)
+	m.line.Keep(record.ID(m.keep.from()))
+	if day := keys.Day(m.keep.gone); day > 1 {
+		m.keys.Drop(day - 1)
+	}
+	return Outcome{}, nil
+}
+
+// carry has what waits in a stretch of the log moved into the index by the next
+// cut.
+func (m *machine) carry(payload []byte) (Outcome, error) {
+	c, err := record.DecodeCarry(payload)
+	if err != nil {
+		return Outcome{}, err
+	}
+	from := m.keep.carried
+	if m.halves.oldest() < c.To || !m.keep.carry(c.To) {
+		return Outcome{Gone: true}, nil
+	}
+	m.carries = append(m.carries, record.OffsetRange{From: record.Offset(from), To: record.Offset(c.To)})
 	return Outcome{}, nil
 }
 

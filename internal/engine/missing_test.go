@@ -33,7 +33,7 @@ func TestStoreFileMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	e = open(t, o)
-	if got := count(t, e, e.TopicNamed("t")); got != 1 {
+	if got := shown(t, e, e.TopicNamed("t")); got != 1 {
 		t.Errorf("%d messages", got)
 	}
 }

@@ -115,6 +115,7 @@ func newProposer(e *Engine) *proposer {
 			nextTopic: e.m.topics.next(),
 			nextQueue: e.m.nextQueue,
 			nextGroup: e.m.groups.NextNumber(),
+			nextOp:    e.m.operations.next,
 		},
 	}
 	for range flights - 1 {
@@ -299,8 +300,12 @@ func (p *proposer) encodeSends(c *call, now belief) {
 		d := p.open(now)
 		at, s := p.instant(now, d), &c.sends[c.next]
 		m := &s.Message
+		plain := s.Terms == record.Terms{}
 		if m.Due, m.Level, s.Err = at.resolve(s.Delay); s.Err == nil {
 			s.Err = cmp.Or(p.e.fits(m), p.e.refuseFull())
+		}
+		if s.Err == nil && !plain {
+			s.Err = at.terms(&s.Terms, m, s.Delay)
 		}
 		if s.Err != nil {
 			if c.finish(1) {
@@ -313,7 +318,11 @@ func (p *proposer) encodeSends(c *call, now belief) {
 			m.Queue = s.Turn.Turn()
 		}
 		before := len(d.Data)
-		d.Data = record.AppendSend(d.Data, m)
+		if plain {
+			d.Data = record.AppendSend(d.Data, m)
+		} else {
+			d.Data = record.AppendPost(d.Data, &s.Terms, m)
+		}
 		p.flight.bytes += len(d.Data) - before
 		d.add(c, c.next)
 		p.flight.mustSync = true

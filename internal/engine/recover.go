@@ -41,7 +41,10 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return e.remedy(err)
 	}
-	m, from, err := restore(e.index)
+	m, from, err := restore(e.index, e.store.SegmentBytes)
+	if errors.Is(err, errOldIndex) {
+		m, from, err = e.refillIndex()
+	}
 	if err != nil {
 		return e.remedy(err)
 	}
@@ -53,15 +56,52 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if first := e.log.FirstIndex(); first != 1 && e.log.LastIndex() > 0 {
-		return fmt.Errorf("%w: the log begins at batch %d (position %d), what came before is missing from %s; restore the older segments",
-			record.ErrCorrupt, first, e.log.FirstPosition(), disk.PathJoin(dir, "log"))
+	if err := e.whole(from); err != nil {
+		return err
 	}
 	if end := e.log.End(); end.Index < from.Index {
 		return fmt.Errorf("%w: it holds batch %d, the log ends at %d (position %d); restore the log, or delete %s to rebuild it from what the log holds",
 			ErrAhead, from.Index, end.Index, end.Position, disk.PathJoin(dir, "index"))
 	}
 	return e.replay(ctx, from)
+}
+
+// whole says what is missing at the log's beginning. It may begin later than it
+// was kept from only if nothing was ever given up, and an index that knows
+// nothing needs all of it.
+func (e *Engine) whole(from log.Start) error {
+	first, position := e.log.FirstIndex(), e.log.FirstPosition()
+	folder := e.o.FS.PathJoin(e.o.Dir, "log")
+	switch {
+	case e.log.LastIndex() == 0:
+		return nil
+	case from.Index == 0 && first != 1:
+		return fmt.Errorf("%w: the log begins at batch %d (position %d) and the index, which knew what came before, is gone; restore a backup, or the older segments to %s",
+			record.ErrCorrupt, first, position, folder)
+	case position > e.m.keep.from():
+		return fmt.Errorf("%w: the log begins at position %d and is needed from %d on: segments are missing from %s; restore them, or a backup",
+			record.ErrCorrupt, position, e.m.keep.from(), folder)
+	}
+	return nil
+}
+
+// refillIndex throws away an index that an older version wrote.
+func (e *Engine) refillIndex() (*machine, log.Start, error) {
+	e.o.Logger.Info("the index was written by an older version; filling it again from the log")
+	dir := e.o.FS.PathJoin(e.o.Dir, "index")
+	err := e.index.Close()
+	e.index = nil
+	if err == nil {
+		err = e.o.FS.RemoveAll(dir)
+	}
+	if err != nil {
+		return nil, log.Start{}, fmt.Errorf("remove %s: %w", dir, err)
+	}
+	e.index, err = index.Open(index.Options{FS: e.o.FS, Dir: dir, CacheBytes: e.o.CacheBytes, Logger: e.o.Logger, Bugs: e.o.Bugs.Index})
+	if err != nil {
+		return nil, log.Start{}, err
+	}
+	return restore(e.index, e.store.SegmentBytes)
 }
 
 // remedy says of a damaged index that it need not be mourned.
@@ -126,7 +166,7 @@ func (e *Engine) cutInPlace(a *applier) error {
 	}
 	f := e.m.freeze(end)
 	a.since()
-	if err := f.write(e.index); err != nil {
+	if err := f.write(e.index, e.log); err != nil {
 		e.m.abandon(f)
 		e.o.Logger.Warn("cut postponed", slog.Any("error", err))
 		return e.index.Err()

@@ -19,6 +19,9 @@ type counters struct {
 	cutNs       atomic.Int64
 	cutFailures atomic.Int64
 	clockSteps  atomic.Int64
+	rolledBack  atomic.Int64
+	carried     atomic.Int64
+	damaged     atomic.Int64
 }
 
 // Stats are figures of one engine since it was opened.
@@ -32,6 +35,10 @@ type Stats struct {
 	CutTime     time.Duration // in all, beside everything else
 	CutFailures int64         // postponed
 	ClockSteps  int64         // followed
+	RolledBack  int64         // transactions whose producer never answered
+	Carried     int64         // messages whose bytes were moved out of old segments
+	Damaged     int64         // messages that could not be, for their bytes are damaged
+	LogFirst    uint64        // position from which the log is kept
 	Stamp       int64         // log time, Unix ms
 	LogBatches  uint64        // index of the last batch applied
 	LogBytes    uint64        // position of the log's end
@@ -48,7 +55,8 @@ func (e *Engine) Stats() Stats {
 		Wakeups: s.wakeups.Load(), Fruitless: s.fruitless.Load(), Ticks: s.ticks.Load(),
 		Syncs: s.syncs.Load(), SyncTime: time.Duration(s.syncNs.Load()),
 		Cuts: s.cuts.Load(), CutTime: time.Duration(s.cutNs.Load()), CutFailures: s.cutFailures.Load(),
-		ClockSteps: s.clockSteps.Load(), Stamp: stamp, LogBatches: batches,
+		ClockSteps: s.clockSteps.Load(), RolledBack: s.rolledBack.Load(), Carried: s.carried.Load(), Damaged: s.damaged.Load(),
+		LogFirst: e.log.FirstPosition(), Stamp: stamp, LogBatches: batches,
 		LogBytes: e.log.End().Position, Index: e.index.Metrics(),
 	}
 }

@@ -32,6 +32,8 @@ func (e *Engine) write() {
 		case <-timer.C():
 			_ = e.sync()
 			unsynced = false
+		case position := <-e.removes:
+			e.remove(position)
 		case answer := <-e.syncs:
 			answer <- e.sync()
 			unsynced = false

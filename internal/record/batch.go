@@ -181,3 +181,23 @@ func checkHeader(src []byte) error {
 	}
 	return nil
 }
+
+// RawBatch reads a batch whose checksum is wrong, for salvage: its bytes are as
+// they stand there and nothing of them is proved. It believes no length beyond
+// src.
+func RawBatch(src []byte) (Batch, error) {
+	n, err := BatchLength(src)
+	if err != nil {
+		return Batch{}, err
+	}
+	n = min(n, len(src))
+	le := binary.LittleEndian
+	data := BatchHeader + int64(le.Uint32(src[52:]))
+	if data > int64(n) {
+		return Batch{}, corrupt("extensions of %d bytes in a batch of %d", data-BatchHeader, n)
+	}
+	return Batch{
+		Type: EntryType(src[5]), Index: le.Uint64(src[16:]), Term: le.Uint64(src[24:]), Stamp: int64(le.Uint64(src[32:])),
+		Extensions: src[BatchHeader:data:data], Data: src[data:n:n],
+	}, nil
+}

@@ -29,6 +29,9 @@ func (t *Timeline) Locate(r record.Ref) (record.Ref, Verdict, error) {
 	}
 	if ok {
 		r.Due, added = o.Due, o.At
+		if o.State == Delivered || o.State == Cancelled && r.ID < t.kept {
+			return r, NotWaiting, nil // the second may have been forgotten
+		}
 		if o.State == Cancelled {
 			return r, AlreadyCancelled, nil
 		}
@@ -38,8 +41,41 @@ func (t *Timeline) Locate(r record.Ref) (record.Ref, Verdict, error) {
 	if r.Due == 0 || !t.above(r.Key(), added) {
 		return r, NotWaiting, nil
 	}
+	if !ok && r.ID < t.kept {
+		there, err := t.exists(r.Key())
+		if err != nil || !there {
+			return r, NotWaiting, err
+		}
+	}
 	return r, Done, nil
 }
+
+// Keep says that the log before a position has been given up: outcomes of what
+// was sent before are remembered only for what still waits.
+func (t *Timeline) Keep(from record.ID) { t.kept = from }
+
+// exists looks whether a reference that was never moved is there at all. It
+// decides for what was sent before the part of the log that is kept, whose
+// cancels are forgotten.
+func (t *Timeline) exists(k record.Key) (bool, error) {
+	for _, g := range []*generation{t.frozen, t.live} {
+		if g != nil && g.oldest < t.kept && g.holds(k) {
+			return g.alive(t, k), nil
+		}
+	}
+	if k.Compare(t.floor) <= 0 {
+		return false, nil
+	}
+	_, ok, err := t.src.Get(nil, SpaceRefs, appendRefKey(nil, k))
+	if err != nil {
+		return false, fmt.Errorf("reference of %v: %w", k.ID, err)
+	}
+	return ok && t.stored.owner.alive(t, k), nil
+}
+
+// Remove takes a reference away that waits, as its key says, and remembers
+// nothing of it: the caller knows whether it waits.
+func (t *Timeline) Remove(r record.Ref) { t.drop(r) }
 
 // Outcome tells whether the reference was moved or cancelled.
 func (t *Timeline) Outcome(r record.Ref) (Outcome, bool, error) { return t.outcomes.get(nameOf(r)) }
@@ -47,10 +83,14 @@ func (t *Timeline) Outcome(r record.Ref) (Outcome, bool, error) { return t.outco
 // above says that the reference with key k, filed by a command at position
 // added, has not been popped.
 func (t *Timeline) above(k record.Key, added record.ID) bool {
-	if k.Compare(t.popped) <= 0 {
+	return above(k, added, t.popped, t.rebases)
+}
+
+func above(k record.Key, added record.ID, popped record.Key, rebases []rebase) bool {
+	if k.Compare(popped) <= 0 {
 		return false
 	}
-	for _, r := range t.rebases {
+	for _, r := range rebases {
 		if added < r.position && k.Compare(r.floor) <= 0 {
 			return false
 		}

@@ -15,11 +15,13 @@ import (
 // references and the marks and outcomes that go with it. [Frozen.Write] may run
 // beside the timeline, which goes on delivering from it.
 type Frozen struct {
-	gen      *generation
-	popped   record.Key
-	floor    record.Key
-	outcomes map[name]Outcome
-	state    []byte
+	gen       *generation
+	popped    record.Key
+	floor     record.Key
+	outcomes  map[name]Outcome
+	forgotten map[name]struct{} // outcomes that nobody will ask for again
+	rebases   []rebase
+	state     []byte
 }
 
 // Freeze begins a cut: everything added so far goes into the Frozen, new
@@ -27,7 +29,7 @@ type Frozen struct {
 // last batch's.
 func (t *Timeline) Freeze(stamp int64) *Frozen {
 	t.rebases = slices.DeleteFunc(t.rebases, func(r rebase) bool { return r.floor.Compare(t.popped) <= 0 })
-	f := &Frozen{gen: t.live, popped: t.popped, floor: t.floor, outcomes: t.outcomes.live, state: t.encodeState()}
+	f := &Frozen{gen: t.live, popped: t.popped, floor: t.floor, outcomes: t.outcomes.live, rebases: slices.Clone(t.rebases), state: t.encodeState()}
 	t.frozen, t.floors = t.live, record.Key{}
 	t.live = newGeneration(max(stamp, t.popped.Due))
 	t.frozen.newer = t.live
@@ -37,6 +39,15 @@ func (t *Timeline) Freeze(stamp int64) *Frozen {
 
 // State is the timeline's small state as of the freeze, for [Restore].
 func (f *Frozen) State() []byte { return f.state }
+
+// ForgetFate has the cut delete what is remembered of a reference, which nobody
+// will ask for again: its message is gone from the log. Before Write.
+func (f *Frozen) ForgetFate(r record.Ref) {
+	if f.forgotten == nil {
+		f.forgotten = make(map[name]struct{})
+	}
+	f.forgotten[nameOf(r)] = struct{}{}
+}
 
 // Excise removes from the index what had been delivered by the freeze. The cut
 // is durable, so that this is mere garbage: readers begin behind it.
@@ -110,8 +121,13 @@ func (f *Frozen) deadKeys() []record.Key {
 }
 
 func (f *Frozen) writeOutcomes(c *index.Cut) error {
-	names := make([]name, 0, len(f.outcomes))
+	names := make([]name, 0, len(f.outcomes)+len(f.forgotten))
 	for n := range f.outcomes {
+		if _, gone := f.forgotten[n]; !gone {
+			names = append(names, n)
+		}
+	}
+	for n := range f.forgotten {
 		names = append(names, n)
 	}
 	slices.SortFunc(names, func(a, b name) int {
@@ -120,6 +136,12 @@ func (f *Frozen) writeOutcomes(c *index.Cut) error {
 	var value []byte
 	for _, n := range names {
 		key := n.bytes()
+		if _, gone := f.forgotten[n]; gone {
+			if err := c.Delete(SpaceOutcomes, key[:]); err != nil {
+				return err
+			}
+			continue
+		}
 		value = appendOutcome(value[:0], f.outcomes[n])
 		if err := c.Set(SpaceOutcomes, key[:], value); err != nil {
 			return err

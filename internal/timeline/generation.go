@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"math"
 	"slices"
 
 	"github.com/duemq/duemq/internal/record"
@@ -22,12 +23,13 @@ type generation struct {
 	// dead marks keys that were cancelled or moved away since this generation
 	// began. A mark holds for this generation and everything older; it is not
 	// removed when its reference is passed over, since the cut needs it.
-	dead  map[record.Key]struct{}
-	newer *generation // the one that came after this was frozen, whose marks hold here too
+	dead   map[record.Key]struct{}
+	oldest record.ID   // smallest id that was added for the first time
+	newer  *generation // the one that came after this was frozen, whose marks hold here too
 }
 
 func newGeneration(stamp int64) *generation {
-	g := &generation{dead: make(map[record.Key]struct{})}
+	g := &generation{dead: make(map[record.Key]struct{}), oldest: math.MaxUint64}
 	g.empty(stamp)
 	return g
 }
@@ -47,7 +49,7 @@ func (g *generation) empty(stamp int64) {
 
 // alive decides for a reference of this generation or of an older one.
 func (g *generation) alive(t *Timeline, k record.Key) bool {
-	if k.Compare(t.popped) <= 0 {
+	if k.Compare(t.popped) <= 0 || (t.endings && t.ended(k.Queue)) {
 		return false
 	}
 	for ; g != nil; g = g.newer {
@@ -141,6 +143,17 @@ func (g *generation) rest(t *Timeline) (kept []record.Ref) {
 		keep(g.slab.at(int(i)))
 	}
 	return kept
+}
+
+// holds looks for a reference by its key. It reads everything that the
+// generation ever held, which is only asked for ids that are long past.
+func (g *generation) holds(k record.Key) bool {
+	for i := range g.levels {
+		if g.levels[i].slab.holds(k) {
+			return true
+		}
+	}
+	return g.slab.holds(k)
 }
 
 // ready is what the wheel has fired, in key order.

@@ -15,7 +15,9 @@ const hashPage = 4096
 
 // Hash writes everything that decides about what waits to w, in an order that
 // does not depend on when cuts happened. The caller holds at least a read lock.
-func (t *Timeline) Hash(w io.Writer) error {
+// held says of a reference that is not in the timeline whether something holds
+// it back all the same.
+func (t *Timeline) Hash(w io.Writer, held func(record.Ref) bool) error {
 	fmt.Fprintf(w, "popped %v waiting %d levels %v\n", t.popped, t.waiting, t.levels)
 	var n int64
 	for at, more := t.popped, true; more; {
@@ -46,14 +48,35 @@ func (t *Timeline) Hash(w io.Writer) error {
 	if n != t.waiting {
 		return fmt.Errorf("%w: %d references wait, %d are counted", record.ErrCorrupt, n, t.waiting)
 	}
-	return t.outcomes.hash(w)
+	return t.hashOutcomes(w, held)
 }
 
-func (o *outcomes) hash(w io.Writer) error {
+// hashOutcomes leaves out what was sent before the part of the log that is kept
+// and does not wait: it may be forgotten at any time.
+func (t *Timeline) hashOutcomes(w io.Writer, held func(record.Ref) bool) error {
+	all, err := t.outcomes.all()
+	if err != nil {
+		return err
+	}
+	names := slices.SortedFunc(maps.Keys(all), name.compare)
+	for _, n := range names {
+		o := all[n]
+		r := record.Ref{Due: o.Due, ID: n.id, Kind: n.kind, Queue: n.queue}
+		waits := o.State == Moved && (t.above(r.Key(), o.At) || held(r)) && !(t.endings && t.ended(n.queue))
+		if n.id < t.kept && !waits {
+			continue
+		}
+		fmt.Fprintf(w, "%v %v\n", n, o)
+	}
+	return nil
+}
+
+// all reads every outcome.
+func (o *outcomes) all() (map[name]Outcome, error) {
 	all := make(map[name]Outcome)
 	it, err := o.src.NewIter(SpaceOutcomes, nil, nil)
 	if err != nil {
-		return fmt.Errorf("read outcomes: %w", err)
+		return nil, fmt.Errorf("read outcomes: %w", err)
 	}
 	for it.First(); it.Valid() && err == nil; it.Next() {
 		var n name
@@ -67,19 +90,8 @@ func (o *outcomes) hash(w io.Writer) error {
 	if cerr := it.Close(); err == nil {
 		err = cerr
 	}
-	if err != nil {
-		return err
-	}
 	for _, layer := range []map[name]Outcome{o.frozen, o.live} {
 		maps.Copy(all, layer)
 	}
-	names := make([]name, 0, len(all))
-	for n := range all {
-		names = append(names, n)
-	}
-	slices.SortFunc(names, name.compare)
-	for _, n := range names {
-		fmt.Fprintf(w, "%v %v\n", n, all[n])
-	}
-	return nil
+	return all, err
 }

@@ -28,6 +28,15 @@ func (s *slab) append(r record.Ref) uint32 {
 
 func (s *slab) at(i int) *record.Ref { return &s.chunks[i>>chunkBits][i&(chunkLen-1)] }
 
+func (s *slab) holds(k record.Key) bool {
+	for i := range s.n {
+		if s.at(i).Key() == k {
+			return true
+		}
+	}
+	return false
+}
+
 // A level is the FIFO of one delay level: its messages all wait equally long,
 // so they come in due order and are never sorted.
 type level struct {

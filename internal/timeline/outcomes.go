@@ -20,6 +20,7 @@ type State uint8
 const (
 	Moved     State = 1 // it waits, or waited, for another due than it was sent with
 	Cancelled State = 2
+	Delivered State = 3 // though its due stands above the popped key: it was held back outside
 )
 
 // An Outcome is remembered for a reference that was moved or cancelled.

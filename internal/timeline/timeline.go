@@ -48,6 +48,9 @@ type LevelCount struct {
 type Timeline struct {
 	src Source
 
+	ended   func(record.QueueNumber) bool // says that a queue's number has ended
+	endings bool                          // there may be such numbers
+
 	popped  record.Key // all keys up to here are gone, and none is ever added below
 	floor   record.Key // all keys of the index up to here are gone; above popped only after a rebase
 	floors  record.Key // the same for the index as it will be after the cut that is being written
@@ -58,6 +61,8 @@ type Timeline struct {
 	stored stored
 
 	outcomes *outcomes
+
+	kept record.ID // what was sent before is known only while it waits
 
 	waiting int64
 	levels  [Levels + 1]LevelCount
@@ -82,6 +87,22 @@ func New(src Source, stamp int64) *Timeline {
 // Waiting is the number of references alive.
 func (t *Timeline) Waiting() int64 { return t.waiting }
 
+// Endings has the timeline pass over references whose queue has ended, as ended
+// tells. The machine calls it when it is made and when a topic ends; ended is a
+// function of the state, asked by readers and the applier alike.
+func (t *Timeline) Endings(ended func(record.QueueNumber) bool) {
+	t.ended, t.endings = ended, true
+}
+
+// Forget no longer counts references of queues that have ended: how many waited
+// under each level. They themselves are passed over when their time comes.
+func (t *Timeline) Forget(waiting [Levels + 1]int64) {
+	for i, n := range waiting {
+		t.waiting -= n
+		t.levels[i].Waiting -= n
+	}
+}
+
 // Level tells how level n (1..18) stands; 0 is every other time.
 func (t *Timeline) Level(n int) LevelCount { return t.levels[n] }
 
@@ -99,6 +120,7 @@ func (t *Timeline) Add(r record.Ref, stamp int64, at record.ID, overdue bool) re
 	if overdue || filed.Due != r.Due {
 		t.outcomes.set(nameOf(filed), Outcome{State: Moved, Due: filed.Due, At: at})
 	}
+	t.live.oldest = min(t.live.oldest, filed.ID)
 	t.file(filed)
 	t.levels[filed.Level].Total++
 	return filed
