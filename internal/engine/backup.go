@@ -200,24 +200,22 @@ func (e *Engine) syncForBackup() error {
 	}
 }
 
-// errCopied ends the walk over the log where the backup does.
-var errCopied = errors.New("copied")
-
 // copyLog writes the log from its first batch to the one with index end.
 func (e *Engine) copyLog(w *backup.Writer, end uint64) error {
 	if e.log.FirstIndex() > end {
 		return nil
 	}
+	enough := errors.New("the walk ends where the backup does")
 	err := e.log.Replay(log.Start{}, func(pos uint64, b *record.Batch) error {
 		if err := w.Batch(pos, b); err != nil {
 			return err
 		}
 		if b.Index == end {
-			return errCopied
+			return enough
 		}
 		return nil
 	})
-	if errors.Is(err, errCopied) {
+	if errors.Is(err, enough) {
 		return nil
 	}
 	return err
