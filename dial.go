@@ -37,13 +37,12 @@ func WithToken(token string) Option {
 //
 // # What the network adds
 //
-// A call that cannot reach the server is made again, four times within about a
-// second, and so is one that the server refuses because it is stopping or has
-// too much to do. One that broke off before it was answered is made again only
+// A call that cannot reach the server is made again, up to four times in all
+// within about a second, and so is one that the server refuses because it is
+// stopping or has too much to do. One that broke off before it was answered is made again only
 // if twice is the same as once: looking, receiving, acknowledging, extending.
 // Sending, cancelling, moving and giving back are not. What is left is
-// [ErrUnavailable], and whether the call took effect is then unknown unless the
-// text says that no connection came about.
+// [ErrUnavailable], and whether the call took effect is then unknown.
 //
 // [Queue.Receive] and [Queue.ReceiveBatch] go on for as long as they were told
 // to wait, through restarts of the server too: [WithLogger] tells of that. An

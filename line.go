@@ -12,7 +12,7 @@ import (
 	"github.com/duemq/duemq/internal/clock"
 )
 
-// How often a call is tried, and the pauses between.
+// How often a call is made at most, and the pauses between.
 const (
 	tries      = 4
 	firstPause = 200 * time.Millisecond // doubled each time
