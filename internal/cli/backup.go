@@ -164,26 +164,22 @@ func (b *backingUp) copy(ctx context.Context, w io.Writer, source backupSource) 
 }
 
 // toFile writes beside the file and renames: what has the name is whole.
-func (b *backingUp) toFile(ctx context.Context, source backupSource) (info engine.BackupInfo, err error) {
+func (b *backingUp) toFile(ctx context.Context, source backupSource) (engine.BackupInfo, error) {
 	dir, name := filepath.Split(b.file)
 	dir = filepath.Clean(dir)
 	f, err := os.CreateTemp(dir, "."+name+".part-*")
 	if err != nil {
-		return info, err
+		return engine.BackupInfo{}, err
 	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if info, err = b.copy(ctx, f, source); err != nil {
-		return info, err
+	info, err := b.copy(ctx, f, source)
+	if err == nil {
+		err = f.Sync()
 	}
-	if err = errors.Join(f.Sync(), f.Close()); err != nil {
-		return info, err
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), b.file)
 	}
-	if err = os.Rename(f.Name(), b.file); err != nil {
+	if err != nil {
+		_ = os.Remove(f.Name())
 		return info, err
 	}
 	return info, syncFolder(dir)
