@@ -117,7 +117,8 @@ func (m *machine) makeGroup(payload []byte) (Outcome, error) {
 	if !g.Start.Known() {
 		return Outcome{}, fmt.Errorf("%w: group that starts by policy %d", record.ErrVersion, g.Start)
 	}
-	return Outcome{Group: m.groups.Make(g)}, nil
+	made := m.groups.Make(g)
+	return Outcome{Group: made, Gone: made == nil}, nil
 }
 
 func (m *machine) endGroup(payload []byte) (Outcome, error) {

@@ -26,11 +26,11 @@ type parking struct {
 
 // A lot is the list of one queue.
 type lot struct {
-	q       *queue.Queue
-	head    record.Offset
-	first   record.Key // of the entry at head
-	last    record.Key
-	gone    *group.Progress // entries that were cancelled or moved away and will be passed over
+	q     *queue.Queue
+	head  record.Offset
+	first record.Key // of the entry at head
+	last  record.Key
+	gone  *group.Progress // entries that were cancelled or moved away and will be passed over
 
 	ahead []queue.Entry // read from the index, from head on
 }

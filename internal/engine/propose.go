@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -138,7 +139,9 @@ func (e *Engine) Pause(ctx context.Context, t *Topic, paused bool) error {
 }
 
 // MakeGroup makes a consumer group, or finds the one that has the name already.
+// Without a start it begins at the earliest.
 func (e *Engine) MakeGroup(ctx context.Context, g record.Group) (*group.Group, error) {
+	g.Start = cmp.Or(g.Start, record.StartEarliest)
 	out, _, err := e.together(ctx, 1, 256, func(dst []byte, now instant) ([]byte, error) {
 		g.Number = now.numbers.group()
 		return record.AppendGroup(dst, &g), nil
