@@ -100,7 +100,8 @@ func (l local) ack(ctx context.Context, leases []string) ([]error, error) {
 }
 
 func (l local) nack(ctx context.Context, lease string, d time.Duration) error {
-	return l.b.Nack(ctx, lease, d)
+	_, err := l.b.Nack(ctx, lease, &d)
+	return err
 }
 
 func (l local) extend(ctx context.Context, lease string, d time.Duration) error {

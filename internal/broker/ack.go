@@ -102,11 +102,6 @@ func (b *Broker) held(s string) (lease, *group.Group, error) {
 	return l, g, nil
 }
 
-// Nack gives a leased message back: it may be received again after d.
-func (b *Broker) Nack(_ context.Context, s string, d time.Duration) error {
-	return b.extend(s, d, false)
-}
-
 // Return gives back leased messages that were not shown to anybody: they may be
 // received again at once, and their attempt does not count. What is not leased
 // any more is passed over.

@@ -19,9 +19,13 @@ type State string
 // The states of a message.
 const (
 	StateWaiting   State = "waiting"   // for its due
+	StatePaused    State = "paused"    // due, and held back by its topic: paused, or its rate is used up
+	StateHalf      State = "half"      // for its transaction to end
 	StateReady     State = "ready"     // visible
 	StateInflight  State = "inflight"  // leased by a group
+	StateRetrying  State = "retrying"  // given back by a group, for its back-off
 	StateAcked     State = "acked"     // finished by every group that began on its queue
+	StateDead      State = "dead"      // a dead letter that nobody has redriven or purged
 	StateCancelled State = "cancelled" // taken away while it waited
 	StateUnknown   State = "unknown"   // known by its record only; its entry was not found
 )
@@ -45,6 +49,12 @@ type View struct {
 	Attempt    int
 	Handle     string
 	State      State
+
+	NextAttempt int64     // Unix ms: when a message that was given back may be received again
+	Group       string    // the one group whose message this is: of a retry or a dead letter
+	Origin      record.ID // the message that it was at first, of a retry or a dead letter
+	OriginTopic string    // and that one's topic
+	Reason      string    // why it is a dead letter
 }
 
 // Lateness is how long after its due the message became visible.

@@ -19,7 +19,16 @@ type ReceiveRequest struct {
 	Group     string
 	Max       int           // 1 to MaxReceive; 0 is 1
 	Wait      time.Duration // how long to wait for the first one; 0 does not
-	Invisible time.Duration // how long they are leased; 0 is DefaultInvisible
+	Invisible time.Duration // how long they are leased; 0 is the group's, by default DefaultInvisible
+	MaxBytes  int           // of their bodies; 0 and above is MaxReceiveBytes. One message always fits
+
+	// Tags selects messages by their tags: "a || b"; "" and "*" are all. What
+	// does not match is finished for the group.
+	Tags string
+
+	// Ordered has each queue in order: nothing of it is given while the group has
+	// something of it that is not finished.
+	Ordered bool
 }
 
 // A Delivery is one message, leased.

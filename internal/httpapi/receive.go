@@ -63,7 +63,9 @@ func (h *Handler) ackAll(r *request, q *wire.AckAll) (*wire.AckAllReply, error) 
 
 // nack gives a message back.
 func (h *Handler) nack(r *request, q *wire.Nack) error {
-	return h.b.Nack(r.Context(), r.path("lease"), time.Duration(q.Delay))
+	d := time.Duration(q.Delay)
+	_, err := h.b.Nack(r.Context(), r.path("lease"), &d)
+	return err
 }
 
 // extend prolongs a lease.

@@ -377,7 +377,8 @@ func (l *load) ack(got []held) {
 
 func (l *load) nack(h held, after time.Duration) {
 	op := l.journal.begin(history.Event{Kind: history.Nack, Numbers: []int{h.number}})
-	l.journal.end(op, history.Event{Kind: history.Nacked}, l.b.Nack(l.ctx, h.lease, after))
+	_, err := l.b.Nack(l.ctx, h.lease, &after)
+	l.journal.end(op, history.Event{Kind: history.Nacked}, err)
 }
 
 // fatal writes an error down that no promise allows, as a call that failed.
