@@ -106,6 +106,7 @@ func (s *server) options() broker.Options {
 	return broker.Options{Engine: engine.Options{
 		FS: s.a.disk, Dir: s.c.Data, Clock: s.a.Clock, Rand: s.a.Rand, Logger: s.log,
 		Sync: s.c.Sync, SyncEvery: s.c.SyncEvery, Levels: s.c.Levels, MaxDelay: s.c.MaxDelay,
+		Retention: s.c.Retention, Idempotency: s.c.Window,
 	}}
 }
 

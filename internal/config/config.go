@@ -37,6 +37,8 @@ type Config struct {
 	Insecure  bool              // an address that other machines reach is allowed
 	Levels    []time.Duration   // RocketMQ's messageDelayLevel
 	MaxDelay  time.Duration     // longest delay that is accepted
+	Retention engine.Retention  // how long what was delivered is kept
+	Window    time.Duration     // how long an idempotency key is remembered at least
 	LogLevel  slog.Level        // lines below it are not written
 	LogFormat string            // FormatText or FormatJSON
 }

@@ -30,6 +30,7 @@ func TestDefaults(t *testing.T) {
 	want := Config{
 		Data: "./duemq-data", HTTP: "127.0.0.1:9870", Sync: engine.SyncAlways, SyncEvery: 500 * time.Millisecond,
 		Levels: engine.DefaultLevels(), MaxDelay: 365 * 24 * time.Hour, LogFormat: FormatText,
+		Retention: engine.Retention{Time: 72 * time.Hour, CarryAfter: 24 * time.Hour}, Window: 24 * time.Hour,
 	}
 	if !reflect.DeepEqual(l.Config, want) {
 		t.Errorf("defaults:\n got %+v\nwant %+v", l.Config, want)
@@ -42,17 +43,21 @@ func TestDefaults(t *testing.T) {
 // TestPrecedence gives every key in every subset of the sources.
 func TestPrecedence(t *testing.T) {
 	values := map[string][3]string{ // file, environment, flag
-		"data":       {"/a", "/b", "/c"},
-		"http":       {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"},
-		"http-hosts": {"a.org", "b.org c.org", "d.org"},
-		"sync":       {"interval", "always", "interval"},
-		"sync-every": {"1s", "2s", "3s"},
-		"port-base":  {"7000", "8000", "9000"},
-		"insecure":   {"true", "false", "true"},
-		"levels":     {"1s 2s", "1s 3s", "1s 4s"},
-		"max-delay":  {"30d", "31d", "32d"},
-		"log-level":  {"debug", "warn", "error"},
-		"log-format": {"json", "text", "json"},
+		"data":                  {"/a", "/b", "/c"},
+		"http":                  {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"},
+		"http-hosts":            {"a.org", "b.org c.org", "d.org"},
+		"sync":                  {"interval", "always", "interval"},
+		"sync-every":            {"1s", "2s", "3s"},
+		"port-base":             {"7000", "8000", "9000"},
+		"insecure":              {"true", "false", "true"},
+		"levels":                {"1s 2s", "1s 3s", "1s 4s"},
+		"max-delay":             {"30d", "31d", "32d"},
+		"retention-time":        {"1h", "2h", "forever"},
+		"retention-bytes":       {"1GiB", "unlimited", "2GB"},
+		"retention-carry-after": {"1h", "2h", "3h"},
+		"idempotency-window":    {"1h", "2h", "3h"},
+		"log-level":             {"debug", "warn", "error"},
+		"log-format":            {"json", "text", "json"},
 	}
 	for _, k := range Keys() {
 		texts, ok := values[k.Name]
@@ -143,6 +148,26 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// TestKeeping reads what says how long things are kept.
+func TestKeeping(t *testing.T) {
+	l, err := Load(Sources{Flags: map[string]string{
+		"retention-time": "forever", "retention-bytes": "1.5 GiB", "retention-carry-after": "2d", "idempotency-window": "10m",
+	}})
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	want := engine.Retention{Time: -1, Bytes: 3 << 29, CarryAfter: 48 * time.Hour}
+	if l.Config.Retention != want || l.Config.Window != 10*time.Minute {
+		t.Errorf("retention %+v, window %v; want %+v, 10m", l.Config.Retention, l.Config.Window, want)
+	}
+	for text, want := range map[string]int64{"500MB": 500e6, "1TB": 1e12, "2TiB": 2 << 40, "300000000B": 3e8, "300000kB": 3e8, "1024MiB": 1 << 30, "unlimited": 0} {
+		l, err := Load(Sources{Flags: map[string]string{"retention-bytes": text}})
+		if err != nil || l.Config.Retention.Bytes != want {
+			t.Errorf("%q: %+v, %v; want %d bytes", text, l, err, want)
+		}
+	}
+}
+
 // TestComplaints has one mistake each; the complaint names the place and, where
 // there is one, the remedy.
 func TestComplaints(t *testing.T) {
@@ -190,6 +215,14 @@ func TestComplaints(t *testing.T) {
 		{"levels beyond the limit", func(*testing.T) Sources {
 			return Sources{Flags: map[string]string{"max-delay": "30m"}}
 		}, []string{"level 17 is beyond max_delay 30m"}},
+		{"a moment of retention", flag("retention-time", "1s"), []string{"1m to 36500d, or forever"}},
+		{"retention of a word", flag("retention-time", "never"), []string{"--retention-time", "or forever"}},
+		{"little log", flag("retention-bytes", "1MiB"), []string{"256MiB, or unlimited"}},
+		{"bare bytes", flag("retention-bytes", "1073741824"), []string{"50GiB"}},
+		{"negative bytes", flag("retention-bytes", "-5GiB"), []string{"50GiB"}},
+		{"endless bytes", flag("retention-bytes", "99999999999TiB"), []string{"more bytes than can be counted"}},
+		{"carried at once", flag("retention-carry-after", "0s"), []string{"1m to 36500d"}},
+		{"no window", flag("idempotency-window", "0s"), []string{"1s to 36500d"}},
 		{"no folder", flag("data", ""), []string{"no folder"}},
 	}
 	for _, test := range tests {

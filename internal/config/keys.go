@@ -64,6 +64,22 @@ func Keys() []Key {
 		},
 		{Name: "max-delay", Value: "DURATION", Default: "365d", Usage: "longest delay that is accepted", set: setMaxDelay},
 		{
+			Name: "retention-time", Value: "DURATION", Default: "72h", set: setRetentionTime,
+			Usage: "how long a delivered message is kept, or forever; what waits is kept however long it waits",
+		},
+		{
+			Name: "retention-bytes", Value: "SIZE", Default: unlimited, set: setRetentionBytes,
+			Usage: "of log to keep, as in 50GiB; above it the oldest delivered messages go before their time",
+		},
+		{
+			Name: "retention-carry-after", Value: "DURATION", Default: "24h", set: setCarryAfter,
+			Usage: "age at which the log gives up what still waits in it to the index, so that its space comes back",
+		},
+		{
+			Name: "idempotency-window", Value: "DURATION", Default: "24h", set: setIdempotencyWindow,
+			Usage: "how long an idempotency key is remembered, or until its message is delivered if that is later",
+		},
+		{
 			Name: "log-level", Value: "LEVEL", Default: "info", Choices: logLevels, set: setLogLevel,
 			Usage: "lowest level of log lines: debug, info, warn or error",
 		},
