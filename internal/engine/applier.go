@@ -231,10 +231,20 @@ func (e *Engine) build(f *frozenCut) build {
 	if b.err = f.write(e.index, e.log); b.err != nil {
 		return b
 	}
-	b.it, b.err = f.line.Open(e.index)
+	e.clean(f)
+	if b.it, b.err = f.line.Open(e.index); b.err != nil {
+		e.fail(b.err) // the cut is durable, and cannot be taken back
+	}
 	e.stats.cuts.Add(1)
 	e.stats.cutNs.Add(e.o.Clock.Now().Mono - began.Mono)
 	return b
+}
+
+// clean sweeps up behind a cut that is durable.
+func (e *Engine) clean(f *frozenCut) {
+	if err := f.clean(e.index); err != nil {
+		e.o.Logger.Warn("index not cleaned up", slog.Any("error", err))
+	}
 }
 
 // built ends a cut. One that failed is taken back and tried again later: its

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -133,19 +134,16 @@ func (f *frozenCut) write(x *index.Index, l segments) error {
 	if err := c.Install(); err != nil {
 		return fmt.Errorf("cut %d: %w", f.number, err)
 	}
+	return nil
+}
+
+// clean takes what nobody reads any more out of the index, now and then. The
+// cut is durable already; what cannot be cleaned now is so later.
+func (f *frozenCut) clean(x *index.Index) error {
 	if f.number%exciseEvery != 0 {
 		return nil
 	}
-	if err := f.line.Excise(x); err != nil {
-		return err
-	}
-	if err := f.queues.Excise(x); err != nil {
-		return err
-	}
-	if err := f.parked.Excise(x); err != nil {
-		return err
-	}
-	return f.count.Excise(x)
+	return errors.Join(f.line.Excise(x), f.queues.Excise(x), f.parked.Excise(x), f.count.Excise(x))
 }
 
 func (f *frozenCut) fill(c *index.Cut, x *index.Index, l segments) error {

@@ -49,6 +49,7 @@ func (e *Engine) recover(ctx context.Context) error {
 		return e.remedy(err)
 	}
 	e.m, e.cutEnd = m, from.Position
+	e.carriedTo.Store(uint64(m.keep.carried))
 	e.log, err = log.Open(log.Options{
 		FS: disk, Dir: disk.PathJoin(dir, "log"), StoreID: e.store.ID, SegmentBytes: e.store.SegmentBytes,
 		Preallocate: true, Spares: 2, Logger: e.o.Logger, Bugs: e.o.Bugs.Log,
@@ -171,11 +172,14 @@ func (e *Engine) cutInPlace(a *applier) error {
 		e.o.Logger.Warn("cut postponed", slog.Any("error", err))
 		return e.index.Err()
 	}
+	e.clean(f)
 	it, err := f.line.Open(e.index)
 	if err != nil {
 		return err
 	}
-	if old := e.m.install(f, it); old != nil {
+	old := e.m.install(f, it)
+	e.kept(f)
+	if old != nil {
 		return old.Close()
 	}
 	return nil

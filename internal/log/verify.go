@@ -152,11 +152,11 @@ func (c *check) batch(s *segment, f *frame) {
 	}
 	data := f.offset + LocalBytes + int64(f.batch.DataOffset())
 	err := record.Commands(f.batch.Data, func(cmd record.Command) error {
-		if cmd.Type != record.CommandSend {
+		if !cmd.HoldsMessage() {
 			return nil
 		}
 		c.report.Messages++
-		if err := record.DecodeSend(cmd.Payload, &c.message); err != nil {
+		if err := record.MessageOf(&cmd, &c.message); err != nil {
 			c.found(&DamageError{File: s.path, Offset: data + int64(cmd.Offset), Reason: fmt.Sprintf("message: %v", err)})
 		}
 		return nil
