@@ -152,6 +152,8 @@ var (
 	ErrForbidden = errors.New("not allowed")
 	// ErrFull refuses to make one more topic or group than there may be.
 	ErrFull = errors.New("limit reached")
+	// ErrExists refuses to make what is there already and is not the same.
+	ErrExists = errors.New("exists already")
 	// ErrTopicUnknown says that there is no topic of that name.
 	ErrTopicUnknown = errors.New("unknown topic")
 	// ErrUnknown says that no message has that id or handle, or that it is older

@@ -39,6 +39,7 @@ var (
 	ErrDiskFull     = engine.ErrDiskFull
 	ErrGone         = engine.ErrGone
 	ErrNotFound     = engine.ErrNotFound
+	ErrMismatch     = engine.ErrMismatch
 )
 
 // Name is the broker's name, as recall handles have it.

@@ -18,6 +18,11 @@ type Filter struct {
 	Tag   string
 	From  int64 // due at or after, Unix ms
 	To    int64 // due before, Unix ms; 0 is no end
+
+	Key     string   // one of the message's keys
+	IDs     []string // ids or handles, at most MaxPage; empty for any
+	State   State    // StateWaiting or StatePaused; empty for both
+	Overdue bool     // due by now
 }
 
 // A Page is a stretch of what waits, in the order of falling due.

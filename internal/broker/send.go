@@ -20,7 +20,14 @@ type Message struct {
 	Body       []byte
 	Born       int64 // the producer's clock, Unix ms; 0 if it is not known
 	Delay      engine.Delay
+
+	Idempotency string // key, 1 to MaxName bytes: who sends it again adds nothing; empty for none
+	Name        string // client's name within the topic, 1 to MaxName bytes: it replaces who waits under it
+	Half        string // producer group: nobody sees the message before its transaction is committed
 }
+
+// MaxName is how long an idempotency key or a name of a message may be, in bytes.
+const MaxName = 256
 
 // A Receipt says what became of a message that was sent.
 type Receipt struct {
@@ -31,7 +38,12 @@ type Receipt struct {
 	Ready  bool  // visible already, at Offset
 	Offset record.Offset
 	Handle string // recall handle; empty unless it waits
-	Err    error  // refused, alone; the others are not affected
+	State  State
+
+	Repeat   bool      // its idempotency key was used before: all of this describes the first message
+	Replaced record.ID // the message whose name it took, which was cancelled
+
+	Err error // refused, alone; the others are not affected
 }
 
 // Send sends messages, each on its own: a refused one has its error in its
