@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/duemq/duemq/internal/engine"
 	"github.com/duemq/duemq/internal/record"
 )
 
@@ -20,15 +19,6 @@ func (b *Broker) Bury(ctx context.Context, lease, reason string) (record.ID, err
 // MaxPage). next is where the following page begins; empty at the end.
 func (b *Broker) DeadLetters(ctx context.Context, group, cursor string, limit int) (page []View, next string, err error) {
 	return nil, "", errors.ErrUnsupported
-}
-
-// A RedriveRequest asks for dead letters to be delivered again.
-type RedriveRequest struct {
-	Group  string
-	IDs    []string // of the dead letters; none: all there are now
-	Delay  engine.Delay
-	Rate   int // how many a second at most; 0 is any number
-	DryRun bool
 }
 
 // PurgeDead drops dead letters of a group, all of them if ids is empty, and says
