@@ -392,3 +392,39 @@ func TestCloneBesideLinks(t *testing.T) {
 	})
 	wg.Wait()
 }
+
+// TestLostSyncBesideLinks loses syncs while files are linked: what is lost is
+// read from a clone too.
+func TestLostSyncBesideLinks(t *testing.T) {
+	f := NewFaulty(NewMem())
+	f.Inject(Fault{At: 1, Forever: true, Lose: true, Match: func(op Op) bool { return op.Kind == OpSync }})
+	file, err := f.Create("a", cat)
+	must(t, err)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range 20_000 {
+			if err := f.Link("a", fmt.Sprintf("b%d", i%2)); err != nil && !errors.Is(err, os.ErrExist) {
+				t.Errorf("Link: %v", err)
+				return
+			}
+			if err := f.Remove(fmt.Sprintf("b%d", (i+1)%2)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("Remove: %v", err)
+				return
+			}
+		}
+	})
+	wg.Go(func() {
+		for range 2000 {
+			if _, err := file.WriteAt([]byte("x"), 0); err != nil {
+				t.Errorf("WriteAt: %v", err)
+				return
+			}
+			if err := file.Sync(); !errors.Is(err, syscall.EIO) {
+				t.Errorf("Sync: %v", err)
+				return
+			}
+		}
+	})
+	wg.Wait()
+	must(t, file.Close())
+}

@@ -101,7 +101,7 @@ func (s *inodes) lose(p *inode) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	disk := s.mem.CrashClone(vfs.CrashCloneCfg{})
+	disk := s.clone(vfs.CrashCloneCfg{})
 	file, err := disk.Open(p.name)
 	if err == nil {
 		defer file.Close()
@@ -124,15 +124,20 @@ func (s *inodes) lose(p *inode) {
 	clear(p.dirty)
 }
 
+// clone keeps out of links, see linking.
+func (s *inodes) clone(cfg vfs.CrashCloneCfg) *vfs.MemFS {
+	s.linking.Lock()
+	defer s.linking.Unlock()
+	return s.mem.CrashClone(cfg)
+}
+
 func (s *inodes) crashClone(cfg vfs.CrashCloneCfg) (*vfs.MemFS, error) {
 	if s.mem == nil {
 		return nil, errNoCrash
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.linking.Lock()
-	defer s.linking.Unlock()
-	disk := s.mem.CrashClone(cfg)
+	disk := s.clone(cfg)
 	for name, p := range s.files {
 		if len(p.lost) == 0 {
 			continue
