@@ -68,7 +68,7 @@ func (v *View) Lateness() time.Duration {
 // view makes a view of a record. Body and properties are the record's.
 func (b *Broker) view(t *engine.Topic, q record.QueueNumber, m *record.Message, id record.ID) View {
 	return View{
-		ID: id, Topic: t.Name, Queue: int(q - t.FirstQueue), Key: m.Key, Tag: m.Tag,
+		ID: id, Topic: t.Name, Queue: int(q - t.First()), Key: m.Key, Tag: m.Tag,
 		Properties: slices.Clone(m.Properties), Body: m.Body, Born: m.Born, Stored: m.Stored,
 		Due: m.Due, Level: int(m.Level),
 	}

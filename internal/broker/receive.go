@@ -121,7 +121,7 @@ func (b *Broker) lease(t *engine.Topic, g *group.Group, r *ReceiveRequest) (got 
 	ask := group.Ask{Now: now, Until: until, Unix: b.e.Now()}
 	first := b.turn.Add(1)
 	for i := range t.Queues {
-		q := t.FirstQueue + record.QueueNumber((first+i)%t.Queues)
+		q := t.First() + record.QueueNumber((first+i)%t.Queues)
 		l := b.leasesOf(g.Number, q)
 		var grants []group.Grant
 		err := b.e.Progress(g, q, func(p *group.Progress, bounds engine.Bounds) {

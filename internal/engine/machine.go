@@ -242,7 +242,7 @@ func (m *machine) endTopic(payload []byte) (Outcome, error) {
 		m.topics.end(t)
 		return Outcome{Topic: t}, nil
 	}
-	t.FirstQueue = c.FirstQueue
+	t.begin(c.FirstQueue)
 	m.topics.touch(t)
 	m.openQueues(t)
 	return Outcome{Topic: t}, nil

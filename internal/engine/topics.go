@@ -15,12 +15,14 @@ import (
 )
 
 // A Topic is a named set of queues. Its fields are read under the engine's
-// lock; [Topic.Bell] and [Topic.Turn] are safe without.
+// lock; its number, name and count of queues never change, and [Topic.Bell],
+// [Topic.First], [Topic.Turn] and [Topic.Family] are safe without.
 type Topic struct {
 	record.Topic
 
 	Bell queue.Bell    // rings when something becomes visible
 	turn atomic.Uint32 // the queue that gets the next message that names none
+	from atomic.Uint32 // FirstQueue, for who has no lock
 
 	waiting int64 // messages that wait, those held back too
 	parked  int64 // of these, due and held back
@@ -58,7 +60,7 @@ func ParseRate(s string) (int64, error) {
 
 // Family is the number under which the topic's waiting messages are counted by
 // minute: a topic that was purged begins a new one.
-func (t *Topic) Family() record.TopicNumber { return t.family() }
+func (t *Topic) Family() record.TopicNumber { return record.TopicNumber(t.First()) }
 
 func (t *Topic) family() record.TopicNumber { return record.TopicNumber(t.FirstQueue) }
 
@@ -68,9 +70,18 @@ func (t *Topic) Waiting() int64 { return t.waiting }
 // Visible is how many of its messages ever became visible.
 func (t *Topic) Visible() uint64 { return t.visible }
 
+// First is FirstQueue as of now, without the lock: a purge gives the topic other
+// queues.
+func (t *Topic) First() record.QueueNumber { return record.QueueNumber(t.from.Load()) }
+
+func (t *Topic) begin(first record.QueueNumber) {
+	t.FirstQueue = first
+	t.from.Store(uint32(first))
+}
+
 // Turn gives the topic's queues in rotation.
 func (t *Topic) Turn() record.QueueNumber {
-	return t.FirstQueue + record.QueueNumber((t.turn.Add(1)-1)%t.Queues)
+	return t.First() + record.QueueNumber((t.turn.Add(1)-1)%t.Queues)
 }
 
 // configure takes over what the attributes say.
@@ -156,6 +167,7 @@ func (s *topics) make(t record.Topic) (made *Topic, fresh bool) {
 	}
 	s.reserve(t.Number)
 	made = &Topic{Topic: t}
+	made.begin(t.FirstQueue)
 	made.configure()
 	s.all[t.Number], s.names[t.Name] = made, made
 	s.touch(made)
