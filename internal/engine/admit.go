@@ -127,7 +127,7 @@ func (m *machine) file(q *queue.Queue, p record.Peek, eff *effects) (Outcome, er
 	if m.held(t, r.Queue) {
 		return Outcome{Due: m.hold(t, r).Due}, nil
 	}
-	m.keep.shows(r.ID, m.stamp)
+	m.keep.shows(r.ID)
 	return Outcome{Due: r.Due, Ready: true, Offset: m.show(q, t, &r, eff)}, nil
 }
 
@@ -195,7 +195,7 @@ func (m *machine) endHalf(h *Half) {
 }
 
 func (m *machine) forgetHalf(h *Half) {
-	m.keep.leaves(h.Ref.ID, h.Ref.Due, m.stamp)
+	m.keep.leaves(h.Ref.ID, h.Ref.Due)
 	m.halvesOf(m.queues.Get(h.Ref.Queue).Topic, -1)
 	m.halves.drop(h.Ref.ID)
 }

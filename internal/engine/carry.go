@@ -72,12 +72,21 @@ func (s *swept) pinned(upTo uint64) uint64 {
 	return upTo
 }
 
+// A stretch of the log is to be carried, of which it is remembered what waited
+// when that was decided: from then on nothing else keeps its bytes, also those of
+// what becomes visible before the cut.
+type stretch struct {
+	from, to uint64
+	head     timeline.Head
+	lots     map[record.QueueNumber]lot
+}
+
 // A carrier is the part of a cut that moves the bytes of what still waits out
 // of old segments, and forgets those that nobody can ask for any more.
 type carrier struct {
 	swept
 
-	ranges  []record.OffsetRange
+	ranges  []stretch
 	rekeyed map[record.ID]struct{} // carried messages that were moved since the last cut
 	carried record.ID
 	from    uint64 // the log is kept from here on
@@ -100,7 +109,7 @@ func (m *machine) carrier() carrier {
 	c := carrier{
 		swept: m.swept, ranges: m.carries, rekeyed: m.rekeyed, carried: m.keep.carried,
 		from: m.keep.from(), trim: m.keep.trim, stamp: m.stamp,
-		lots: make(map[record.QueueNumber]lot), halves: make(map[record.ID]int64),
+		lots: m.parking.copy(), halves: make(map[record.ID]int64),
 	}
 	c.damaged = slices.DeleteFunc(slices.Clone(c.damaged), func(d damage) bool { return d.until < c.trim })
 	m.carries, m.rekeyed = nil, make(map[record.ID]struct{})
@@ -113,9 +122,6 @@ func (m *machine) carrier() carrier {
 		c.hours[h] = left
 	}
 	c.queues = m.queues.Living()
-	for n, l := range m.parking.lots {
-		c.lots[n] = *l
-	}
 	for id, h := range m.halves.all {
 		c.halves[id] = h.Ref.Due
 	}
@@ -124,10 +130,11 @@ func (m *machine) carrier() carrier {
 
 func (c *carrier) lives(n record.QueueNumber) bool { return int(n) < len(c.queues) && c.queues[n] }
 
-// parked says whether a reference may be held back. It may say so of one that
-// was delivered in between, whose bytes are then carried in vain.
-func (c *carrier) parked(r record.Ref) bool {
-	l, ok := c.lots[r.Queue]
+// within says whether a reference may be held back in one of some lots. It may
+// say so of one that was delivered in between, whose bytes are then carried in
+// vain.
+func within(lots map[record.QueueNumber]lot, r record.Ref) bool {
+	l, ok := lots[r.Queue]
 	k := r.Key()
 	return ok && r.Kind == record.KindMessage && k.Compare(l.first) >= 0 && k.Compare(l.last) <= 0
 }
@@ -164,7 +171,7 @@ func (c *carrier) write(cut *index.Cut, x *index.Index, l segments, f *frozenCut
 	if err != nil {
 		return err
 	}
-	gone, err := c.sweep(x, f.line)
+	gone, err := c.sweep(x, f.line, moved)
 	if err != nil {
 		return err
 	}
@@ -174,11 +181,12 @@ func (c *carrier) write(cut *index.Cut, x *index.Index, l segments, f *frozenCut
 	return c.writeBodies(cut, x, l, slices.Concat(bodies, moved, gone))
 }
 
-// collect finds what waits in a stretch of the log, reading it once from end to
-// end beside the outcomes of what was moved or cancelled.
-func (c *carrier) collect(x *index.Index, l segments, line *timeline.Frozen, r record.OffsetRange) ([]body, error) {
+// collect finds what waits in a stretch of the log, or did when it was to be
+// carried, reading it once from end to end beside the outcomes of what was moved
+// or cancelled.
+func (c *carrier) collect(x *index.Index, l segments, line *timeline.Frozen, r stretch) ([]body, error) {
 	fates := make(map[record.ID]timeline.Outcome)
-	err := line.Fates(x, record.ID(r.From), record.ID(r.To), func(f timeline.Fate) error {
+	err := line.Fates(x, record.ID(r.from), record.ID(r.to), func(f timeline.Fate) error {
 		if f.Ref.Kind == record.KindMessage {
 			fates[f.Ref.ID] = f.Outcome
 		}
@@ -189,7 +197,7 @@ func (c *carrier) collect(x *index.Index, l segments, line *timeline.Frozen, r r
 	}
 	var bodies []body
 	var m record.Message
-	err = l.Salvage(uint64(r.From), uint64(r.To), func(pos uint64, b *record.Batch, damaged error) error {
+	err = l.Salvage(r.from, r.to, func(pos uint64, b *record.Batch, damaged error) error {
 		if damaged != nil {
 			c.pin(pos, damaged)
 		}
@@ -217,7 +225,11 @@ func (c *carrier) collect(x *index.Index, l segments, line *timeline.Frozen, r r
 				continue
 			}
 			fate, moved := fates[id]
-			if due, waits := c.judge(line, ref, fate, moved); waits {
+			due, waits := c.judge(line, ref, fate, moved)
+			if !waits {
+				due, waits = c.waited(&r, ref, fate, moved)
+			}
+			if waits {
 				bodies = append(bodies, body{due: due, id: id, size: uint32(cmd.Size), queue: ref.Queue})
 			}
 		}
@@ -236,7 +248,21 @@ func (c *carrier) judge(line *timeline.Frozen, r record.Ref, fate timeline.Outco
 		return due, waits
 	}
 	r.Due = due
-	return due, c.parked(r)
+	return due, within(c.lots, r)
+}
+
+// waited says whether a message that does not wait any more did when its stretch
+// of the log was to be carried.
+func (c *carrier) waited(s *stretch, r record.Ref, fate timeline.Outcome, moved bool) (int64, bool) {
+	if !c.lives(r.Queue) {
+		return 0, false
+	}
+	due, waited := s.head.Waited(r, fate, moved)
+	if waited || due == 0 {
+		return due, waited
+	}
+	r.Due = due
+	return due, within(s.lots, r)
 }
 
 // sentAs is the reference with which a message was sent; its due is 0 if it did
@@ -271,7 +297,8 @@ func (c *carrier) pin(pos uint64, err error) {
 const pinMs = 366 * 24 * hourMs
 
 // moved finds the carried messages whose bytes lie under a due that is theirs no
-// more.
+// more, also those that have become visible under the new one: bytes are kept by
+// the hour under which they lie.
 func (c *carrier) moved(x *index.Index, line *timeline.Frozen) (bodies []body, err error) {
 	for id := range c.rekeyed {
 		old, ok, err := bodyDue(x, id)
@@ -282,12 +309,10 @@ func (c *carrier) moved(x *index.Index, line *timeline.Frozen) (bodies []body, e
 			continue // carried by this cut, or gone
 		}
 		err = line.Fates(x, id, id+1, func(f timeline.Fate) error {
-			if f.Ref.Kind != record.KindMessage || f.Due == old.due {
+			if f.Ref.Kind != record.KindMessage || f.State == timeline.Cancelled || f.Due == old.due || !c.lives(f.Ref.Queue) {
 				return nil
 			}
-			if due, waits := c.judge(line, f.Ref, f.Outcome, true); waits {
-				bodies = append(bodies, body{due: due, id: id, size: old.size, queue: f.Ref.Queue, old: old.due})
-			}
+			bodies = append(bodies, body{due: f.Due, id: id, size: old.size, queue: f.Ref.Queue, old: old.due})
 			return nil
 		})
 		if err != nil {
@@ -328,8 +353,13 @@ func decodeBodyKey(key []byte) (due int64, id record.ID, err error) {
 }
 
 // sweep finds the carried messages of hours that nobody can ask for any more:
-// nothing waits in them, and what became visible has been trimmed.
-func (c *carrier) sweep(x *index.Index, line *timeline.Frozen) (gone []body, err error) {
+// nothing waits in them, and what became visible has been trimmed. What this cut
+// moves elsewhere is not theirs any more.
+func (c *carrier) sweep(x *index.Index, line *timeline.Frozen, moved []body) (gone []body, err error) {
+	elsewhere := make(map[record.ID]struct{}, len(moved))
+	for i := range moved {
+		elsewhere[moved[i].id] = struct{}{}
+	}
 	it, err := x.NewIter(SpaceBodies, nil, appendBodyKey(nil, c.ahead, 0))
 	if err != nil {
 		return nil, fmt.Errorf("sweep carried messages: %w", err)
@@ -346,11 +376,17 @@ func (c *carrier) sweep(x *index.Index, line *timeline.Frozen) (gone []body, err
 			ok = it.SeekGE(appendBodyKey(nil, (h+1)*hourMs, 0))
 			continue
 		}
+		if _, moves := elsewhere[id]; moves {
+			ok = it.Next()
+			continue
+		}
 		b := body{due: due, id: id, gone: true}
 		if record.DecodeMessageAt(it.Value(), &m) == nil {
 			b.queue = m.Queue
 			c.forgetKeys(&m, id)
-			line.ForgetFate(record.Ref{ID: id, Kind: record.KindMessage, Queue: m.Queue})
+			if uint64(id) < c.from { // else its cancel or move still counts; see sweepOutcomes
+				line.ForgetFate(record.Ref{ID: id, Kind: record.KindMessage, Queue: m.Queue})
+			}
 		}
 		gone = append(gone, b)
 		ok = it.Next()

@@ -37,7 +37,9 @@ func (h *history) randomQueue() record.QueueNumber {
 
 func (h *history) randomMessage(stamp int64) record.Message {
 	m := record.Message{Queue: h.randomQueue(), Stored: stamp, Born: stamp, Body: []byte("x")}
-	switch h.rng.IntN(6) {
+	switch h.rng.IntN(7) {
+	case 6:
+		m.Due = stamp + int64(h.rng.IntN(5*hourMs))
 	case 0: // at once
 	case 1:
 		m.Due = max(1, stamp-int64(h.rng.IntN(30)))
@@ -179,7 +181,7 @@ func (h *history) purgeSome(data []byte) ([]byte, Outcome) {
 func (h *history) keepSome(data []byte, stamp int64) ([]byte, Outcome) {
 	switch h.rng.IntN(4) {
 	case 0:
-		before := stamp - int64(h.rng.IntN(400))
+		before := stamp - int64(h.rng.IntN([]int{400, 3 * hourMs}[h.rng.IntN(2)]))
 		h.s.cut(before, h.pos)
 		return record.AppendTrim(data, &record.Trim{Before: before}), Outcome{}
 	case 1, 2:

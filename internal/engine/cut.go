@@ -198,7 +198,7 @@ func (f *frozenCut) waits(x *index.Index) dedupe.Waits {
 		due, waits, err := f.line.Waits(x, r)
 		if err == nil && !waits && due != 0 {
 			r.Due = due
-			waits = f.carrier.parked(r)
+			waits = within(f.carrier.lots, r)
 		}
 		return waits, due, err
 	}

@@ -22,7 +22,7 @@ func (m *machine) arrive(r *record.Ref, eff *effects) {
 		return
 	}
 	t.waiting--
-	m.keep.leaves(r.ID, r.Due, m.stamp)
+	m.keep.leaves(r.ID, r.Due)
 	m.show(q, t, r, eff)
 }
 
@@ -128,7 +128,7 @@ func (m *machine) drainLot(l *lot, limit int, eff *effects) (n int, more bool, e
 		r := record.Ref{Due: e.Due, ID: e.ID, Size: e.Size, Tag: e.Tag, Queue: q.Number, Kind: record.KindMessage}
 		t.parked--
 		t.waiting--
-		m.keep.leaves(r.ID, r.Due, m.stamp)
+		m.keep.leaves(r.ID, r.Due)
 		m.line.MarkDelivered(r, m.at)
 		m.show(q, t, &r, eff)
 		m.moved++

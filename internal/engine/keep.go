@@ -63,22 +63,22 @@ func (k *keeping) waits(id record.ID) {
 	}
 }
 
-// leaves notes that a message that waited for due does not wait any more.
-func (k *keeping) leaves(id record.ID, due, stamp int64) {
+// leaves notes that a message that waited for due does not wait any more. What
+// counts is the highest stamp: the time of becoming visible never falls within a
+// queue, also when the clock was set back.
+func (k *keeping) leaves(id record.ID, due int64) {
 	if id < k.carried {
-		h := due / hourMs
-		k.hours[h] = max(k.hours[h], stamp)
+		k.hours[due/hourMs] = k.high
 		return
 	}
 	p := &k.parts[uint64(id)/k.size-k.first]
 	p.waiting--
-	p.left = max(p.left, stamp)
+	p.left = k.high
 }
 
 // shows notes that a message became visible without having waited.
-func (k *keeping) shows(id record.ID, stamp int64) {
-	p := &k.parts[uint64(id)/k.size-k.first]
-	p.left = max(p.left, stamp)
+func (k *keeping) shows(id record.ID) {
+	k.parts[uint64(id)/k.size-k.first].left = k.high
 }
 
 // carry marks what lies before a position as carried. Only a whole number of

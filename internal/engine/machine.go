@@ -40,7 +40,7 @@ type machine struct {
 	count *count.Counts // what waits by topic and minute: for those who look
 	keys  *keys.Index   // messages by their keys: likewise
 
-	carries []record.OffsetRange   // stretches of the log that the next cut carries
+	carries []stretch              // of the log, that the next cut carries
 	rekeyed map[record.ID]struct{} // carried messages that were moved since the last cut
 	swept   swept
 
@@ -305,7 +305,7 @@ func (m *machine) carry(payload []byte) (Outcome, error) {
 	if m.halves.oldest() < c.To || !m.keep.carry(c.To) {
 		return Outcome{Gone: true}, nil
 	}
-	m.carries = append(m.carries, record.OffsetRange{From: record.Offset(from), To: record.Offset(c.To)})
+	m.carries = append(m.carries, stretch{from: uint64(from), to: uint64(c.To), head: m.line.Head(m.at), lots: m.parking.copy()})
 	return Outcome{}, nil
 }
 

@@ -134,6 +134,9 @@ func (h *history) step() {
 		b.Limit = 1000
 	}
 	b.Stamp = h.s.stamp + int64(h.rng.IntN(20))
+	if h.rng.IntN(50) == 0 {
+		b.Stamp += int64(h.rng.IntN(2 * hourMs)) // what is carried is given up by the hour
+	}
 	var want []Outcome
 	switch {
 	case len(h.batches) == 0:
@@ -304,19 +307,34 @@ func (h *history) checkBytes() {
 		if r.ID >= h.m.keep.carried {
 			continue
 		}
-		p, ok, err := bodyDue(h.x, r.ID)
-		if err != nil || !ok {
-			h.fatalf("message %v waits and was carried, and is nowhere (%v)", r.ID, err)
-		}
-		if _, moving := h.m.rekeyed[r.ID]; p.due != r.Due && !moving {
-			h.fatalf("message %v waits for %d, its bytes lie under %d", r.ID, r.Due, p.due)
-		}
-		var m record.Message
-		v, ok, err := h.x.Get(nil, SpaceBodies, appendBodyKey(nil, p.due, r.ID))
-		if err != nil || !ok || record.DecodeMessageAt(v, &m) != nil || uint32(len(v)) != r.Size {
-			h.fatalf("message %v: bytes %x (%v, %v)", r.ID, v, ok, err)
+		due := h.checkBody(r.ID, r.Size)
+		if _, moving := h.m.rekeyed[r.ID]; due != r.Due && !moving {
+			h.fatalf("message %v waits for %d, its bytes lie under %d", r.ID, r.Due, due)
 		}
 	}
+	for n, all := range h.s.queues {
+		for _, e := range all[h.s.low(n):] {
+			if uint64(e.ID) < h.m.keep.from() {
+				h.checkBody(e.ID, e.Size)
+			}
+		}
+	}
+}
+
+// checkBody demands the bytes of a carried message and says under which due they
+// lie.
+func (h *history) checkBody(id record.ID, size uint32) int64 {
+	h.t.Helper()
+	p, ok, err := bodyDue(h.x, id)
+	if err != nil || !ok {
+		h.fatalf("message %v was carried and is nowhere (%v)", id, err)
+	}
+	var m record.Message
+	v, ok, err := h.x.Get(nil, SpaceBodies, appendBodyKey(nil, p.due, id))
+	if err != nil || !ok || record.DecodeMessageAt(v, &m) != nil || uint32(len(v)) != size {
+		h.fatalf("message %v: bytes %x (%v, %v)", id, v, ok, err)
+	}
+	return p.due
 }
 
 func (h *history) checkQueues() {
@@ -351,7 +369,7 @@ func (h *history) checkMinutes() {
 		}
 	}
 	e := &Engine{m: h.m}
-	got, err := e.WaitingBy(h.t.Context(), CountQuery{From: 0, To: 100, Step: 1})
+	got, err := e.WaitingBy(h.t.Context(), CountQuery{From: 0, To: 60 * 100, Step: 1})
 	if err != nil {
 		h.fatalf("counts: %v", err)
 	}

@@ -196,6 +196,15 @@ func (p *parking) oldest() int64 {
 	return due
 }
 
+// copy is the lots as they are now.
+func (p *parking) copy() map[record.QueueNumber]lot {
+	lots := make(map[record.QueueNumber]lot, len(p.lots))
+	for n, l := range p.lots {
+		lots[n] = *l
+	}
+	return lots
+}
+
 // trim is the stamp before which no entry of the set is needed.
 func (p *parking) trim(stamp int64) int64 {
 	at := stamp + 1

@@ -107,7 +107,7 @@ func (s *simple) waits(id record.ID) {
 func (s *simple) leaves(id record.ID) {
 	if id >= s.carried {
 		delete(s.part(id).waiting, id)
-		s.part(id).left = max(s.part(id).left, s.stamp)
+		s.part(id).left = s.high
 	}
 }
 
@@ -169,7 +169,7 @@ func (s *simple) show(r record.Ref) record.Offset {
 	}
 	s.queues[r.Queue] = append(q, queue.Entry{ID: r.ID, Due: r.Due, VisibleAt: visible, Size: r.Size, Tag: r.Tag})
 	if r.ID >= s.carried {
-		s.part(r.ID).left = max(s.part(r.ID).left, s.stamp)
+		s.part(r.ID).left = s.high
 	}
 	return record.Offset(len(q))
 }

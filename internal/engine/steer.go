@@ -75,7 +75,7 @@ func (m *machine) take(r record.Ref, at record.ID) (Outcome, error) {
 	}
 	t.waiting--
 	m.topics.touch(t)
-	m.keep.leaves(r.ID, s.ref.Due, m.stamp)
+	m.keep.leaves(r.ID, s.ref.Due)
 	return out, nil
 }
 

@@ -67,6 +67,40 @@ func (f *Frozen) Waits(src Source, r record.Ref) (due int64, waits bool, err err
 	return due, waits, nil
 }
 
+// A Head is how far delivery had come at some command.
+type Head struct {
+	at      record.ID
+	popped  record.Key
+	rebases []rebase
+}
+
+// Head is how far delivery has come. at is the position of the command that is
+// being applied.
+func (t *Timeline) Head(at record.ID) Head {
+	return Head{at: at, popped: t.popped, rebases: slices.Clone(t.rebases)}
+}
+
+// Waited says whether a reference waited in the timeline at the head, or has
+// since, and for which due it waits or left; o is its outcome now, if it has
+// one. It may be asked of references that were sent before the head. What was
+// cancelled since is taken not to have waited; of what was held back outside at
+// the head it knows only if it was moved or lifted since.
+func (h *Head) Waited(r record.Ref, o Outcome, ok bool) (due int64, waited bool) {
+	if !ok {
+		return r.Due, r.Due != 0 && above(r.Key(), r.ID, h.popped, h.rebases)
+	}
+	switch {
+	case o.State == Cancelled:
+		return 0, false
+	case o.At > h.at: // only what waited can be moved
+		return o.Due, true
+	case o.State == Delivered:
+		return 0, false
+	}
+	r.Due = o.Due
+	return r.Due, above(r.Key(), o.At, h.popped, h.rebases)
+}
+
 // Judge is Waits for a reference whose outcome is known, if it has one. A due of
 // 0 is of one that was cancelled or never waited.
 func (f *Frozen) Judge(r record.Ref, o Outcome, ok bool) (due int64, waits bool) {
