@@ -152,6 +152,8 @@ func TestGoldenNumbers(t *testing.T) {
 		{"ExtIdempotency", record.ExtIdempotency},
 		{"ExtName", record.ExtName},
 		{"ExtBornHost", record.ExtBornHost},
+		{"ExtTopic", record.ExtTopic},
+		{"ExtReason", record.ExtReason},
 		{"BatchMagic", record.BatchMagic},
 		{"BatchVersion", record.BatchVersion},
 		{"BatchHeader", record.BatchHeader},

@@ -46,6 +46,8 @@ const (
 	ExtIdempotency uint16 = 3 // 128-bit hash of the idempotency key; 16 bytes
 	ExtName        uint16 = 4 // name chosen by the client; UTF-8
 	ExtBornHost    uint16 = 5 // address of the producer; 4 or 16 bytes, then the port, 2 bytes, little-endian
+	ExtTopic       uint16 = 6 // topic of the first sending, for dead letters; UTF-8
+	ExtReason      uint16 = 7 // why it is a dead letter; UTF-8
 )
 
 // Flag bits of the encoded message: which optional parts follow.
