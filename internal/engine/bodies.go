@@ -65,10 +65,7 @@ func (e *Engine) second(dst []byte, at *queue.Entry, m *record.Message, first er
 func (e *Engine) carried(dst []byte, id record.ID, due int64, m *record.Message) ([]byte, error) {
 	dst, ok, err := e.index.Get(dst, SpaceBodies, appendBodyKey(nil, due, id))
 	if err == nil && !ok {
-		var p bodyPlace
-		if p, ok, err = bodyDue(e.index, id); err == nil && ok {
-			dst, ok, err = e.index.Get(dst, SpaceBodies, appendBodyKey(nil, p.due, id))
-		}
+		dst, ok, err = e.carriedBytes(dst, id)
 	}
 	switch {
 	case err != nil:
@@ -81,6 +78,21 @@ func (e *Engine) carried(dst []byte, id record.ID, due int64, m *record.Message)
 		return dst, fmt.Errorf("message %v: %w", id, err)
 	}
 	return dst, nil
+}
+
+// carriedBytes finds the bytes of a carried message by the directory. A cut may
+// move them to another due between the two looks, which is then looked for anew.
+func (e *Engine) carriedBytes(dst []byte, id record.ID) (_ []byte, ok bool, err error) {
+	for last := int64(-1); ; {
+		p, known, err := bodyDue(e.index, id)
+		if err != nil || !known || p.due == last {
+			return dst, false, err
+		}
+		if dst, ok, err = e.index.Get(dst, SpaceBodies, appendBodyKey(nil, p.due, id)); err != nil || ok {
+			return dst, ok, err
+		}
+		last = p.due
+	}
 }
 
 // span says how many entries lie close together in one segment, and how many
@@ -110,11 +122,14 @@ func (e *Engine) Find(id record.ID) (record.Message, record.Ref, error) {
 	e.mu.RUnlock()
 	var m record.Message
 	var r record.Ref
-	var err error
-	if uint64(id) < from {
-		m, r, err = e.findCarried(id)
-	} else {
+	err := ErrNotFound
+	if uint64(id) >= from {
 		m, r, err = e.findInLog(id)
+	}
+	if err != nil && uint64(id) < e.carriedTo.Load() { // the log may have gone meanwhile, or be damaged
+		if cm, cr, cerr := e.findCarried(id); cerr == nil || uint64(id) < from {
+			m, r, err = cm, cr, cerr
+		}
 	}
 	if err != nil {
 		return m, r, fmt.Errorf("message %v: %w", id, err)
@@ -150,13 +165,12 @@ func (e *Engine) findInLog(id record.ID) (m record.Message, r record.Ref, err er
 
 // findCarried finds what was sent before the part of the log that is kept.
 func (e *Engine) findCarried(id record.ID) (m record.Message, r record.Ref, err error) {
-	p, ok, err := bodyDue(e.index, id)
-	if err != nil || !ok {
-		return m, r, errors.Join(err, notFound(ok))
+	v, ok, err := e.carriedBytes(nil, id)
+	if err == nil && !ok {
+		err = ErrNotFound
 	}
-	v, ok, err := e.index.Get(nil, SpaceBodies, appendBodyKey(nil, p.due, id))
-	if err != nil || !ok {
-		return m, r, errors.Join(err, notFound(ok))
+	if err != nil {
+		return m, r, err
 	}
 	c, err := record.NextCommand(v, 0)
 	if err == nil {
@@ -167,11 +181,4 @@ func (e *Engine) findCarried(id record.ID) (m record.Message, r record.Ref, err 
 	}
 	r, err = sentAs(&c, id, m.Stored)
 	return m, r, err
-}
-
-func notFound(ok bool) error {
-	if ok {
-		return nil
-	}
-	return ErrNotFound
 }

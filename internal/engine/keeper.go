@@ -36,17 +36,17 @@ func (e *Engine) askKeeper() {
 	}
 }
 
-// plan says what is to be given up or carried now. A carry waits for the one
-// before: each cut carries one segment.
+// plan says what is to be given up or carried now. All waits for the carry before:
+// each cut carries one segment, and until it has the log is where its messages
+// are found.
 func (e *Engine) plan() plan {
 	now := e.Now()
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	p := e.m.keep.plan(now, e.o.Retention, e.m.halves.oldest())
 	if uint64(e.m.keep.carried) > e.carriedTo.Load() {
-		p.carry = 0
+		return plan{}
 	}
-	return p
+	return e.m.keep.plan(now, e.o.Retention, e.m.halves.oldest())
 }
 
 // kept follows a durable cut: what it carried is safe in the index, and segments
