@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+
+	"github.com/duemq/duemq/internal/httpapi/wire"
 )
 
 // An action is what a route does, with the types that travel through it: the
@@ -24,8 +26,9 @@ type action struct {
 // extras is what few operations have.
 type extras struct {
 	raw     bool        // the body is bytes, whatever they are
-	options bool        // takes the options of a message by header too
+	options bool        // takes the options of a message by header too, and an Idempotency-Key
 	lines   string      // media type of a body with a JSON object a line
+	stream  string      // media type of an answer for clients that accept it by name
 	headers [][2]string // of an answer, with what they say
 }
 
@@ -96,6 +99,19 @@ func (a action) answering(status int, others ...int) action {
 // takingMessage says that the body is a message, whose options may be headers.
 func (a action) takingMessage() action {
 	a.note.raw, a.note.options = true, true
+	return a.header(wire.ReplayedHeader, "true if the Idempotency-Key was used before: the answer is that to the first message")
+}
+
+// orStream has clients that accept the media type kind by name answered by f.
+func (a action) orStream(kind string, f func(*Handler, http.ResponseWriter, *request) error) action {
+	otherwise := a.serve
+	a.note.stream = kind
+	a.serve = func(h *Handler, w http.ResponseWriter, r *request) error {
+		if r.accepts(kind) {
+			return f(h, w, r)
+		}
+		return otherwise(h, w, r)
+	}
 	return a
 }
 

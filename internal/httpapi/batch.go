@@ -13,6 +13,9 @@ import (
 // as application/x-ndjson. JSON that cannot be read refuses all of it, a message
 // that cannot be sent only itself.
 func (h *Handler) batch(r *request) (*wire.BatchReply, error) {
+	if len(r.Header.Values(wire.IdempotencyHeader)) > 0 {
+		return nil, fmt.Errorf("%w: header %s with a batch; give each message its idempotencyKey", errBadRequest, wire.IdempotencyHeader)
+	}
 	sends, err := r.batch()
 	if err != nil {
 		return nil, err
@@ -46,7 +49,7 @@ func (h *Handler) batch(r *request) (*wire.BatchReply, error) {
 			continue
 		}
 		out := receipt(&receipts[k])
-		result.Receipt = &out
+		result.Receipt, result.Replayed = &out, receipts[k].Repeat
 		reply.Accepted++
 	}
 	reply.Refused = len(sends) - reply.Accepted

@@ -26,6 +26,7 @@ var (
 	errDelay            = errors.New("delay not understood")
 	errDelayConflict    = errors.New("more than one delay")
 	errOverloaded       = errors.New("too many requests")
+	errConfirm          = errors.New("not confirmed")
 )
 
 // A row says how a class of error is answered.
@@ -47,7 +48,13 @@ var table = []row{
 	{broker.ErrDiskFull, wire.CodeDiskFull, http.StatusServiceUnavailable, "the disk is full", 10},
 	{broker.ErrForbidden, wire.CodeForbidden, http.StatusForbidden, "only the broker may use that name", 0},
 	{broker.ErrTopicUnknown, wire.CodeTopicUnknown, http.StatusNotFound, "unknown topic", 0},
-	{broker.ErrFull, wire.CodeFull, http.StatusUnprocessableEntity, "too many topics or groups", 0},
+	{broker.ErrGroupUnknown, wire.CodeGroupUnknown, http.StatusNotFound, "unknown group", 0},
+	{broker.ErrOperationUnknown, wire.CodeOperationUnknown, http.StatusNotFound, "unknown operation", 0},
+	{broker.ErrExists, wire.CodeExists, http.StatusConflict, "there already, and not the same", 0},
+	{broker.ErrFull, wire.CodeFull, http.StatusUnprocessableEntity, "a limit is reached", 0},
+	{broker.ErrTooMany, wire.CodeTooMany, http.StatusUnprocessableEntity, "too much to look at", 0},
+	{broker.ErrMismatch, wire.CodeMismatch, http.StatusUnprocessableEntity, "the idempotency key was used for another message", 0},
+	{broker.ErrTransactionEnded, wire.CodeTransactionEnded, http.StatusConflict, "the transaction has ended", 0},
 	{broker.ErrUnknown, wire.CodeMessageUnknown, http.StatusNotFound, "unknown message", 0},
 	{broker.ErrDelivered, wire.CodeAlreadyDelivered, http.StatusConflict, "already delivered", 0},
 	{broker.ErrCancelled, wire.CodeAlreadyCancelled, http.StatusConflict, "already cancelled", 0},
@@ -67,6 +74,7 @@ var table = []row{
 	{broker.ErrInvalid, wire.CodeInvalidValue, http.StatusBadRequest, "a value that can never be right", 0},
 	{errCrossOrigin, wire.CodeCrossOrigin, http.StatusForbidden, "cross-origin request", 0},
 	{errHost, wire.CodeHostRefused, http.StatusMisdirectedRequest, "unexpected Host", 0},
+	{errConfirm, wire.CodeConfirm, http.StatusPreconditionRequired, "wants to be confirmed", 0},
 	{errRoute, wire.CodeRouteUnknown, http.StatusNotFound, "no such route", 0},
 	{errMethod, wire.CodeMethod, http.StatusMethodNotAllowed, "method not allowed", 0},
 	{errOverloaded, wire.CodeOverloaded, http.StatusServiceUnavailable, "too many requests at once", 1},

@@ -27,29 +27,36 @@ var classes = map[string]struct {
 	status int
 	code   wire.Code
 }{
-	"broker.ErrInvalid":      {broker.ErrInvalid, 400, wire.CodeInvalidValue},
-	"broker.ErrForbidden":    {broker.ErrForbidden, 403, wire.CodeForbidden},
-	"broker.ErrTopicUnknown": {broker.ErrTopicUnknown, 404, wire.CodeTopicUnknown},
-	"broker.ErrFull":         {broker.ErrFull, 422, wire.CodeFull},
-	"broker.ErrUnknown":      {broker.ErrUnknown, 404, wire.CodeMessageUnknown},
-	"broker.ErrDelivered":    {broker.ErrDelivered, 409, wire.CodeAlreadyDelivered},
-	"broker.ErrCancelled":    {broker.ErrCancelled, 409, wire.CodeAlreadyCancelled},
-	"broker.ErrLeaseLost":    {broker.ErrLeaseLost, 410, wire.CodeLeaseLost},
-	"broker.ErrDraining":     {broker.ErrDraining, 503, wire.CodeDraining},
-	"engine.ErrClosed":       {engine.ErrClosed, 503, wire.CodeDraining},
-	"engine.ErrFailed":       {engine.ErrFailed, 503, wire.CodeFailed},
-	"engine.ErrDelayTooLong": {engine.ErrDelayTooLong, 422, wire.CodeDelayTooLong},
-	"engine.ErrClockSuspect": {engine.ErrClockSuspect, 503, wire.CodeClockSuspect},
-	"engine.ErrDiskFull":     {engine.ErrDiskFull, 503, wire.CodeDiskFull},
-	"engine.ErrGone":         {engine.ErrGone, 410, wire.CodeEnded},
-	"engine.ErrInUse":        {engine.ErrInUse, 500, wire.CodeInternal}, // Open only
-	"engine.ErrAhead":        {engine.ErrAhead, 500, wire.CodeInternal}, // Open only
-	"engine.ErrNotFound":     {engine.ErrNotFound, 410, wire.CodeEnded},
-	"record.ErrTooLarge":     {record.ErrTooLarge, 413, wire.CodeTooLarge},
-	"record.ErrCorrupt":      {record.ErrCorrupt, 500, wire.CodeInternal},
-	"record.ErrVersion":      {record.ErrVersion, 500, wire.CodeInternal},
-	"wire.ErrSyntax":         {wire.ErrSyntax, 400, wire.CodeBadRequest},
-	"wire.ErrRange":          {wire.ErrRange, 400, wire.CodeBadRequest},
+	"broker.ErrInvalid":          {broker.ErrInvalid, 400, wire.CodeInvalidValue},
+	"broker.ErrForbidden":        {broker.ErrForbidden, 403, wire.CodeForbidden},
+	"broker.ErrTopicUnknown":     {broker.ErrTopicUnknown, 404, wire.CodeTopicUnknown},
+	"broker.ErrFull":             {broker.ErrFull, 422, wire.CodeFull},
+	"broker.ErrExists":           {broker.ErrExists, 409, wire.CodeExists},
+	"broker.ErrGroupUnknown":     {broker.ErrGroupUnknown, 404, wire.CodeGroupUnknown},
+	"broker.ErrTooMany":          {broker.ErrTooMany, 422, wire.CodeTooMany},
+	"broker.ErrOperationUnknown": {broker.ErrOperationUnknown, 404, wire.CodeOperationUnknown},
+	"broker.ErrTransactionEnded": {broker.ErrTransactionEnded, 409, wire.CodeTransactionEnded},
+	"engine.ErrMismatch":         {engine.ErrMismatch, 422, wire.CodeMismatch},
+	"engine.ErrNotEmpty":         {engine.ErrNotEmpty, 500, wire.CodeInternal}, // RestoreBackup only
+	"broker.ErrUnknown":          {broker.ErrUnknown, 404, wire.CodeMessageUnknown},
+	"broker.ErrDelivered":        {broker.ErrDelivered, 409, wire.CodeAlreadyDelivered},
+	"broker.ErrCancelled":        {broker.ErrCancelled, 409, wire.CodeAlreadyCancelled},
+	"broker.ErrLeaseLost":        {broker.ErrLeaseLost, 410, wire.CodeLeaseLost},
+	"broker.ErrDraining":         {broker.ErrDraining, 503, wire.CodeDraining},
+	"engine.ErrClosed":           {engine.ErrClosed, 503, wire.CodeDraining},
+	"engine.ErrFailed":           {engine.ErrFailed, 503, wire.CodeFailed},
+	"engine.ErrDelayTooLong":     {engine.ErrDelayTooLong, 422, wire.CodeDelayTooLong},
+	"engine.ErrClockSuspect":     {engine.ErrClockSuspect, 503, wire.CodeClockSuspect},
+	"engine.ErrDiskFull":         {engine.ErrDiskFull, 503, wire.CodeDiskFull},
+	"engine.ErrGone":             {engine.ErrGone, 410, wire.CodeEnded},
+	"engine.ErrInUse":            {engine.ErrInUse, 500, wire.CodeInternal}, // Open only
+	"engine.ErrAhead":            {engine.ErrAhead, 500, wire.CodeInternal}, // Open only
+	"engine.ErrNotFound":         {engine.ErrNotFound, 410, wire.CodeEnded},
+	"record.ErrTooLarge":         {record.ErrTooLarge, 413, wire.CodeTooLarge},
+	"record.ErrCorrupt":          {record.ErrCorrupt, 500, wire.CodeInternal},
+	"record.ErrVersion":          {record.ErrVersion, 500, wire.CodeInternal},
+	"wire.ErrSyntax":             {wire.ErrSyntax, 400, wire.CodeBadRequest},
+	"wire.ErrRange":              {wire.ErrRange, 400, wire.CodeBadRequest},
 
 	"httpapi.errBadRequest":       {errBadRequest, 400, wire.CodeBadRequest},
 	"httpapi.errUnknownParameter": {errUnknownParameter, 400, wire.CodeUnknownParameter},
@@ -62,6 +69,7 @@ var classes = map[string]struct {
 	"httpapi.errDelay":            {errDelay, 422, wire.CodeDelayInvalid},
 	"httpapi.errDelayConflict":    {errDelayConflict, 422, wire.CodeDelayConflict},
 	"httpapi.errOverloaded":       {errOverloaded, 503, wire.CodeOverloaded},
+	"httpapi.errConfirm":          {errConfirm, 428, wire.CodeConfirm},
 	"context.DeadlineExceeded":    {context.DeadlineExceeded, 503, wire.CodeTimeout},
 }
 
@@ -88,6 +96,9 @@ func declared(t *testing.T) []string {
 				t.Fatal(err)
 			}
 			for _, name := range newErrors(tree) {
+				if dir != "." && !ast.IsExported(name) {
+					continue // it cannot be told outside of its room
+				}
 				names = append(names, tree.Name.Name+"."+name)
 			}
 		}

@@ -74,6 +74,7 @@ type Handler struct {
 	origin   *http.CrossOriginProtection
 	requests room
 	polls    room
+	backups  room
 	bodies   *semaphore.Weighted
 	metrics  *metrics
 	draining atomic.Bool
@@ -87,6 +88,7 @@ func New(b *broker.Broker, o Options) *Handler {
 		o: o, b: b, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(),
 		requests: room{limit: o.MaxRequests},
 		polls:    room{limit: o.MaxPolls},
+		backups:  room{limit: 1},
 		bodies:   semaphore.NewWeighted(o.MaxBodies),
 	}
 	h.metrics = newMetrics(h)

@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/duemq/duemq/internal/broker"
@@ -31,24 +33,29 @@ func (h *Handler) reschedule(r *request, q *wire.Reschedule) (*wire.Answer, erro
 }
 
 func (h *Handler) move(r *request, q *wire.Reschedule) (broker.Answer, error) {
-	id := r.path("id")
+	to, by, err := h.newDue(q)
+	switch {
+	case err != nil:
+		return broker.Answer{}, err
+	case q.By != "":
+		return h.b.Shift(r.Context(), r.path("id"), by)
+	}
+	return h.b.Reschedule(r.Context(), r.path("id"), to)
+}
+
+// newDue reads where a message is moved to, or by how much.
+func (h *Handler) newDue(q *wire.Reschedule) (to broker.Delay, by time.Duration, err error) {
 	switch {
 	case q.By != "" && (q.At != "" || q.After != ""):
-		return broker.Answer{}, fmt.Errorf("%w: by moves the due that the message has; give it alone", errDelayConflict)
+		err = fmt.Errorf("%w: by moves the due that the message has; give it alone", errDelayConflict)
 	case q.By != "":
-		by, err := h.length(q.By)
-		if err != nil {
-			return broker.Answer{}, err
-		}
-		return h.b.Shift(r.Context(), id, by)
+		by, err = h.length(q.By)
 	case q.At == "" && q.After == "":
-		return broker.Answer{}, fmt.Errorf("%w: no new due; give deliverAt, deliverAfter or by", errBadRequest)
+		err = fmt.Errorf("%w: no new due; give deliverAt, deliverAfter or by", errBadRequest)
+	default:
+		to, err = h.delay(q.After, q.At, q.Zone, "")
 	}
-	d, err := h.delay(q.After, q.At, q.Zone, "")
-	if err != nil {
-		return broker.Answer{}, err
-	}
-	return h.b.Reschedule(r.Context(), id, d)
+	return to, by, err
 }
 
 // deliverNow has a waiting message delivered at once.
@@ -67,6 +74,10 @@ func message(v *broker.View) wire.Message {
 		ID: v.ID.String(), Topic: v.Topic, Queue: v.Queue, Key: v.Key, Tag: v.Tag, Body: v.Body,
 		BornAt: wire.Time(v.Born), DeliverAt: wire.Time(v.Due), VisibleAt: wire.Time(v.VisibleAt),
 		Attempt: v.Attempt, Handle: v.Handle, State: wire.State(v.State),
+		NextAttemptAt: wire.Time(v.NextAttempt), Group: v.Group, OriginTopic: v.OriginTopic, Reason: v.Reason,
+	}
+	if v.Origin != 0 {
+		m.Origin = v.Origin.String()
 	}
 	if v.HasOffset {
 		o := uint64(v.Offset)
@@ -88,15 +99,27 @@ func message(v *broker.View) wire.Message {
 	return m
 }
 
+// messages makes the wire's messages of views.
+func messages(vs []broker.View) []wire.Message {
+	out := make([]wire.Message, len(vs))
+	for i := range vs {
+		out[i] = message(&vs[i])
+	}
+	return out
+}
+
 // receipt makes the wire's receipt of the broker's.
 func receipt(r *broker.Receipt) wire.Receipt {
 	out := wire.Receipt{
 		ID: r.ID.String(), Topic: r.Topic, Queue: r.Queue,
-		DeliverAt: wire.Time(r.Due), Handle: r.Handle, State: wire.StateWaiting,
+		DeliverAt: wire.Time(r.Due), Handle: r.Handle, State: cmp.Or(wire.State(r.State), wire.StateWaiting),
 	}
 	if r.Ready {
 		o := uint64(r.Offset)
 		out.Offset, out.State = &o, wire.StateReady
+	}
+	if r.Replaced != 0 {
+		out.Replaced = r.Replaced.String()
 	}
 	return out
 }

@@ -257,8 +257,8 @@ func TestPendingRefused(t *testing.T) {
 		detail string
 	}{
 		"topic=nowhere":                      {404, wire.CodeTopicUnknown, "made by the first message"},
-		"limit=0":                            {400, wire.CodeBadRequest, "want 1 to 1000"},
-		"limit=ten":                          {400, wire.CodeBadRequest, "want 1 to 1000"},
+		"limit=0":                            {400, wire.CodeInvalidValue, "want 1 to 1000"},
+		"limit=ten":                          {400, wire.CodeBadRequest, "no whole number"},
 		"limit=1001":                         {400, wire.CodeInvalidValue, "want 1 to 1000"},
 		"cursor=abc":                         {400, wire.CodeInvalidValue, "not made by this broker"},
 		"within=10":                          {400, wire.CodeBadRequest, `within: "10" has no unit`},

@@ -278,7 +278,7 @@ func (c *checker) checkRequest(op *operation, x *dialogue, pointer string) error
 		if strings.HasPrefix(name, propertyHeader) {
 			name = propertyHeader + "NAME"
 		}
-		if strings.HasPrefix(name, "Duemq-") {
+		if strings.HasPrefix(name, "Duemq-") || name == wire.IdempotencyHeader {
 			if err := c.checkParameter(op, "header", name); err != nil {
 				return err
 			}
@@ -335,11 +335,11 @@ func TestChecker(t *testing.T) {
 			x.reply.body = `{"type":"t","title":"t","status":400,"detail":"d","code":"other","retryable":false}`
 		}, "code"},
 		"request": {func(x *dialogue) {
-			x.pattern, x.sent = "POST /v1/leases/{lease}/nack", `{"other":1}`
+			x.pattern, x.sent = "POST /v1/leases/{lease}/extend", `{"other":1}`
 			x.reply.status = 204
 		}, "other"},
 		"body where none is": {func(x *dialogue) {
-			x.pattern, x.reply.status = "POST /v1/leases/{lease}/nack", 204
+			x.pattern, x.reply.status = "POST /v1/leases/{lease}/extend", 204
 		}, "is not described"},
 	} {
 		x := &dialogue{

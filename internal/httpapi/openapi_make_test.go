@@ -32,6 +32,7 @@ type maker struct {
 // examples of types that are strings in JSON.
 var examples = map[string][]string{
 	"Time": {"2026-12-01T01:00:00.000Z"}, "Duration": {"1h30m0s"}, "Level": {"3", "10s"},
+	"Number": {"12"},
 }
 
 func makeDocument(t *testing.T) *document {
@@ -180,6 +181,9 @@ func (m *maker) operation(rt *route, path string) *operation {
 		op.Parameters = append(op.Parameters, field{
 			Name: propertyHeader + "NAME", In: "header", Schema: &schema{Type: types{"string"}},
 			Description: "A user property, whose name in lower case stands in the place of NAME.",
+		}, field{
+			Name: wire.IdempotencyHeader, In: "header", Schema: &schema{Type: types{"string"}},
+			Description: "The same request under it is carried out once. In quotes, or without.",
 		})
 	}
 	op.Body = m.body(rt)
@@ -191,6 +195,9 @@ func (m *maker) operation(rt *route, path string) *operation {
 		answer.Content = ordered[content]{{rt.kind, content{&schema{Type: types{"object"}}}}}
 	case rt.kind != "":
 		answer.Content = ordered[content]{{rt.kind, content{&schema{Type: types{"string"}}}}}
+	}
+	if rt.note.stream != "" {
+		answer.Content = append(answer.Content, member[content]{rt.note.stream, content{&schema{Type: types{"string"}}}})
 	}
 	for _, h := range rt.note.headers {
 		answer.Headers = append(answer.Headers, member[field]{h[0], field{Description: h[1], Schema: &schema{Type: types{"string"}}}})
@@ -288,6 +295,8 @@ func (m *maker) named(t reflect.Type, s *schema) {
 		if m.strict[t.Name()] {
 			s.Others = false
 		}
+	case t == reflect.TypeFor[wire.Number]():
+		s.Type, s.Pattern = types{"string"}, `^-?[0-9]+$`
 	case t == reflect.TypeFor[wire.Level]():
 		s.Type = types{"integer", "string"}
 	default:

@@ -115,7 +115,7 @@ func TestOpenAPIRoutes(t *testing.T) {
 			want["query "+name], used[name] = true, true
 		}
 		if rt.note.options {
-			for _, name := range headers() {
+			for _, name := range append(headers(), wire.IdempotencyHeader) {
 				want["header "+name] = true
 			}
 		}
@@ -170,11 +170,16 @@ func fill(v reflect.Value) {
 		fill(v.Index(0))
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
-		v.SetMapIndex(reflect.ValueOf("name"), reflect.ValueOf("value"))
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key)
+		fill(value)
+		v.SetMapIndex(key, value)
 	case reflect.String:
 		v.SetString(cmp.Or(map[reflect.Type]string{
 			reflect.TypeFor[wire.State](): string(wire.StateReady),
 			reflect.TypeFor[wire.Code]():  string(wire.CodeInternal),
+
+			reflect.TypeFor[wire.OperationState](): string(wire.OperationDone),
 		}[v.Type()], "10s"))
 	case reflect.Bool:
 		v.SetBool(true)

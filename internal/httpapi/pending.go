@@ -3,12 +3,15 @@ package httpapi
 import (
 	"fmt"
 	"math"
-	"net/url"
-	"strconv"
+	"strings"
+	"time"
 
 	"github.com/duemq/duemq/internal/broker"
 	"github.com/duemq/duemq/internal/httpapi/wire"
 )
+
+// errTwoEnds refuses a range that ends twice.
+var errTwoEnds = fmt.Errorf("%w: to and within both say where it ends; give one", errBadRequest)
 
 // pending lists what waits, a page at a time.
 func (h *Handler) pending(r *request) (*wire.Page, error) {
@@ -16,29 +19,16 @@ func (h *Handler) pending(r *request) (*wire.Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit := 0
-	if v, ok := r.query("limit"); ok {
-		if limit, err = strconv.Atoi(v); err != nil || limit < 1 {
-			return nil, fmt.Errorf("%w: limit %q, want 1 to %d", errBadRequest, shorten(v), broker.MaxPage)
-		}
+	limit, err := r.limit()
+	if err != nil {
+		return nil, err
 	}
 	page, err := h.b.Pending(r.Context(), f, r.text("cursor"), limit)
 	if err != nil {
 		return nil, err
 	}
-	out := wire.Page{Messages: make([]wire.Message, len(page.Messages)), Cursor: page.Cursor}
-	for i := range page.Messages {
-		out.Messages[i] = message(&page.Messages[i])
-	}
-	if page.Cursor != "" {
-		next := url.Values{}
-		for name, v := range r.values {
-			next.Set(name, v)
-		}
-		next.Set("cursor", page.Cursor)
-		r.header("Link", "<"+r.URL.Path+"?"+next.Encode()+`>; rel="next"`)
-	}
-	return &out, nil
+	r.next(page.Cursor)
+	return &wire.Page{Messages: messages(page.Messages), Cursor: page.Cursor}, nil
 }
 
 // count counts what waits.
@@ -53,35 +43,82 @@ func (h *Handler) count(r *request) (*wire.Count, error) {
 
 // filter reads what to look for.
 func (h *Handler) filter(r *request) (broker.Filter, error) {
-	f := broker.Filter{Topic: r.text("topic"), Tag: r.text("tag")}
-	for _, edge := range []struct {
-		name string
-		at   *int64
-	}{{"from", &f.From}, {"to", &f.To}} {
-		v, ok := r.query(edge.name)
-		if !ok {
-			continue
-		}
-		t, err := instant(plus(v), r.text("tz"))
-		if err != nil {
-			return f, fmt.Errorf("%s: %w", edge.name, err)
-		}
-		*edge.at = int64(wire.TimeOf(t))
+	f := broker.Filter{Topic: r.text("topic"), Tag: r.text("tag"), Key: r.text("key"), State: broker.State(r.text("state"))}
+	if v, ok := r.query("ids"); ok {
+		f.IDs = strings.Split(v, ",")
 	}
-	v, ok := r.query("within")
-	if !ok {
+	var err error
+	if f.From, err = r.instant("from", r.text("tz")); err != nil {
+		return f, err
+	}
+	if f.To, err = r.instant("to", r.text("tz")); err != nil {
+		return f, err
+	}
+	if f.Overdue, err = r.flag("overdue"); err != nil {
+		return f, err
+	}
+	if _, ok := r.query("within"); !ok {
 		return f, nil
 	}
 	if f.To != 0 {
-		return f, fmt.Errorf("%w: to and within both say where it ends; give one", errBadRequest)
+		return f, errTwoEnds
 	}
-	d, err := wire.ParseDuration(v)
-	if err != nil {
-		return f, fmt.Errorf("within: %w", err)
-	}
+	d, err := r.duration("within")
+	f.To = h.end(d)
+	return f, err
+}
+
+// end is where a range ends that lies within d from now: what is due at the end
+// of it is in it. Beyond all time it has no end.
+func (h *Handler) end(d time.Duration) int64 {
 	now := h.b.Now()
 	if ms := wire.CeilMs(d); ms < math.MaxInt64-now {
-		f.To = now + ms + 1 // whole: due at the end of it too
+		return now + ms + 1
 	}
-	return f, nil
+	return 0
+}
+
+// timeline counts what waits by when it falls due.
+func (h *Handler) timeline(r *request) (*wire.Timeline, error) {
+	q := broker.TimelineRequest{Topic: r.text("topic")}
+	switch by := r.text("by"); by {
+	case "":
+	case "topic":
+		q.ByTopic = true
+	default:
+		return nil, fmt.Errorf("%w: by %q, want topic", errBadRequest, shorten(by))
+	}
+	var err error
+	if q.From, err = r.instant("from", r.text("tz")); err != nil {
+		return nil, err
+	}
+	if q.To, err = r.instant("to", r.text("tz")); err != nil {
+		return nil, err
+	}
+	if q.Step, err = r.duration("step"); err != nil {
+		return nil, err
+	}
+	got, err := h.b.Timeline(r.Context(), q)
+	if err != nil {
+		return nil, err
+	}
+	return timeline(&got), nil
+}
+
+func timeline(t *broker.TimelineResult) *wire.Timeline {
+	out := wire.Timeline{
+		From: wire.Time(t.From), To: wire.Time(t.To), Step: wire.Duration(t.Step), Buckets: make([]wire.TimelineBucket, len(t.Buckets)),
+		Total: t.Total, Paused: t.Paused, Overdue: t.Overdue, Earliest: wire.Time(t.Earliest), Latest: wire.Time(t.Latest),
+	}
+	for i, b := range t.Buckets {
+		out.Buckets[i] = wire.TimelineBucket{From: wire.Time(b.From), Count: b.Count}
+		if b.Topics == nil {
+			continue
+		}
+		out.Buckets[i].Topics = make(map[string]wire.Number, len(b.Topics))
+		for name, n := range b.Topics {
+			out.Buckets[i].Topics[name] = wire.Number(n)
+		}
+	}
+	return &out
 }

@@ -23,7 +23,17 @@ func (h *Handler) publish(r *request) (*wire.Receipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := h.toSend(&s)
+	out, err := h.publishOne(r, &s)
+	if err != nil {
+		return nil, err
+	}
+	r.header("Location", "/v1/messages/"+out.ID)
+	return out, nil
+}
+
+// publishOne sends a message with the request's body.
+func (h *Handler) publishOne(r *request, s *wire.Send) (*wire.Receipt, error) {
+	m, err := h.toSend(s)
 	if err != nil {
 		return nil, err
 	}
@@ -37,10 +47,37 @@ func (h *Handler) publish(r *request) (*wire.Receipt, error) {
 	if err := receipts[0].Err; err != nil {
 		return nil, err
 	}
+	if receipts[0].Repeat {
+		r.header(wire.ReplayedHeader, "true")
+	}
 	out := receipt(&receipts[0])
-	r.header("Location", "/v1/messages/"+out.ID)
 	return &out, nil
 }
+
+// idempotency reads the key under which the request may be repeated. The draft
+// wants it in quotes; without them it is taken as well.
+func (r *request) idempotency() (string, error) {
+	values := r.Header.Values(wire.IdempotencyHeader)
+	if len(values) == 0 {
+		return "", nil
+	}
+	v := values[0]
+	switch {
+	case len(values) > 1:
+		return "", fmt.Errorf("%w: header %s is given %d times", errBadRequest, wire.IdempotencyHeader, len(values))
+	case !utf8.ValidString(v):
+		return "", fmt.Errorf("%w: header %s is not UTF-8", errBadRequest, wire.IdempotencyHeader)
+	case len(v) >= 2 && v[0] == '"' && v[len(v)-1] == '"':
+		v = quoted.Replace(v[1 : len(v)-1])
+	}
+	if v == "" {
+		return "", fmt.Errorf("%w: header %s is empty", errBadRequest, wire.IdempotencyHeader)
+	}
+	return v, nil
+}
+
+// quoted undoes the escapes of a string in quotes.
+var quoted = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
 
 // An option of a message, by query or by header.
 type option struct {
@@ -57,6 +94,7 @@ var options = []option{
 	{"key", "Duemq-Key", func(s *wire.Send, v string) error { s.Key = v; return nil }},
 	{"tag", "Duemq-Tag", func(s *wire.Send, v string) error { s.Tag = v; return nil }},
 	{"queue", "Duemq-Queue", setQueue},
+	{"transaction", "Duemq-Transaction", func(s *wire.Send, v string) error { s.Transaction = v; return nil }},
 }
 
 func setQueue(s *wire.Send, v string) error {
@@ -80,7 +118,11 @@ const propertyHeader = "Duemq-Property-"
 // send reads a message but for its body. What is given both by query and by
 // header is refused, and so is a header of ours that is not known.
 func (r *request) send() (wire.Send, error) {
-	s := wire.Send{Topic: r.path("topic")}
+	key, err := r.idempotency()
+	s := wire.Send{Topic: r.path("topic"), IdempotencyKey: key}
+	if err != nil {
+		return s, err
+	}
 	for name, value := range r.values {
 		if p, ok := strings.CutPrefix(name, "property."); ok {
 			setProperty(&s, p, value)
@@ -148,7 +190,10 @@ func setProperty(s *wire.Send, name, value string) bool {
 
 // toSend makes the broker's message of a wire one.
 func (h *Handler) toSend(s *wire.Send) (broker.Message, error) {
-	m := broker.Message{Topic: s.Topic, Key: s.Key, Tag: s.Tag, Body: s.Body}
+	m := broker.Message{
+		Topic: s.Topic, Key: s.Key, Tag: s.Tag, Body: s.Body,
+		Idempotency: s.IdempotencyKey, Name: s.Name, Half: s.Transaction,
+	}
 	if s.Text != "" {
 		if len(s.Body) > 0 {
 			return m, fmt.Errorf("%w: both body and text; give one", errBadRequest)

@@ -259,7 +259,7 @@ func TestPublishRefused(t *testing.T) {
 	d := newDoor(t)
 	const to = "/v1/topics/orders/messages"
 	d.do("POST", to+"?aftr=10s", "x").refused(400, wire.CodeUnknownParameter, `"aftr": did you mean after?`)
-	d.do("POST", to+"?delay=10s", "x").refused(400, wire.CodeUnknownParameter, "taken are after, at, tz, level, key, tag, queue, property.*")
+	d.do("POST", to+"?delay=10s", "x").refused(400, wire.CodeUnknownParameter, "taken are after, at, tz, level, key, tag, queue, transaction, property.*")
 	d.do("POST", to+"?property.=x", "x").refused(400, wire.CodeUnknownParameter, "property.")
 	d.do("POST", to+"?after=1s&after=2s", "x").refused(400, wire.CodeBadRequest, "given 2 times")
 	d.do("POST", to+"?key=%ff", "x").refused(400, wire.CodeBadRequest, "not UTF-8")

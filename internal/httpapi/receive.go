@@ -12,8 +12,9 @@ import (
 // client that leaves meanwhile ends it, and what it would have got is given back.
 func (h *Handler) receive(r *request, q *wire.Receive) (*wire.ReceiveReply, error) {
 	got, err := h.b.Receive(r.Context(), broker.ReceiveRequest{
-		Topic: r.path("topic"), Group: q.Group, Max: q.Max,
+		Topic: r.path("topic"), Group: q.Group, Max: q.Max, MaxBytes: q.MaxBytes,
 		Wait: time.Duration(q.Wait), Invisible: time.Duration(q.Invisible),
+		Tags: q.Tags, Ordered: q.Ordered,
 	})
 	if err == nil {
 		err = r.Context().Err()
@@ -61,11 +62,24 @@ func (h *Handler) ackAll(r *request, q *wire.AckAll) (*wire.AckAllReply, error) 
 	return &reply, nil
 }
 
-// nack gives a message back.
-func (h *Handler) nack(r *request, q *wire.Nack) error {
-	d := time.Duration(q.Delay)
-	_, err := h.b.Nack(r.Context(), r.path("lease"), &d)
-	return err
+// giveBack gives back messages that nobody has seen: their attempts do not
+// count. What is not leased any more is passed over.
+func (h *Handler) giveBack(r *request, q *wire.AckAll) error {
+	if len(q.Leases) == 0 {
+		return fmt.Errorf("%w: no leases", errBadRequest)
+	}
+	h.b.Return(q.Leases)
+	return nil
+}
+
+// nack gives a message back, for a time or for the group's back-off.
+func (h *Handler) nack(r *request, q *wire.Nack) (*wire.NackReply, error) {
+	got, err := h.b.Nack(r.Context(), r.path("lease"), (*time.Duration)(q.Delay))
+	out := wire.NackReply{Due: wire.Time(got.Due), Dead: got.Dead}
+	if got.Dead {
+		out.DeadID = got.DeadID.String()
+	}
+	return &out, err
 }
 
 // extend prolongs a lease.

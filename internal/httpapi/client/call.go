@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -54,13 +55,24 @@ type request struct {
 	to     string // path and query
 	kind   string // media type of the body; empty without one
 	body   []byte
+	header http.Header // what else it has
 }
 
-// do sends one request. An empty segment in its path is an empty name, which no
-// route can take.
+// do sends one request, and reads its answer into out.
 func (c *Client) do(ctx context.Context, q *request, out any) error {
+	w, err := c.open(ctx, q)
+	if err != nil {
+		return err
+	}
+	return c.read(q, w, out)
+}
+
+// open sends one request. An error of the server is an error here; any other
+// answer has to be closed. An empty segment in the path is an empty name, which
+// no route can take.
+func (c *Client) open(ctx context.Context, q *request) (*http.Response, error) {
 	if p, _, _ := strings.Cut(q.to, "?"); strings.Contains(p, "//") || strings.HasSuffix(p, "/") {
-		return &Error{wire.Problem{Status: http.StatusBadRequest, Code: wire.CodeInvalidValue, Detail: "a topic, id or lease is empty"}}
+		return nil, &Error{wire.Problem{Status: http.StatusBadRequest, Code: wire.CodeInvalidValue, Detail: "a topic, group, id or lease is empty"}}
 	}
 	var body io.Reader
 	if q.kind != "" {
@@ -68,8 +80,9 @@ func (c *Client) do(ctx context.Context, q *request, out any) error {
 	}
 	r, err := http.NewRequestWithContext(ctx, q.method, c.base+q.to, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	maps.Copy(r.Header, q.header)
 	r.Header.Set("User-Agent", c.agent)
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
@@ -79,15 +92,25 @@ func (c *Client) do(ctx context.Context, q *request, out any) error {
 	}
 	w, err := c.http.Do(r)
 	if err != nil {
-		return c.unavailable(err)
+		return nil, c.unavailable(err)
 	}
-	defer func() {
-		_, _ = io.CopyN(io.Discard, w.Body, maxDrain) // mostly nothing is left
-		_ = w.Body.Close()
-	}()
 	if w.StatusCode >= http.StatusMultipleChoices {
-		return refusal(w)
+		err := refusal(w)
+		finish(w)
+		return nil, err
 	}
+	return w, nil
+}
+
+// finish closes an answer so that its connection can be used again.
+func finish(w *http.Response) {
+	_, _ = io.CopyN(io.Discard, w.Body, maxDrain) // mostly nothing is left
+	_ = w.Body.Close()
+}
+
+// read reads an answer as JSON into out, if there is any, and closes it.
+func (c *Client) read(q *request, w *http.Response, out any) error {
+	defer finish(w)
 	if out == nil {
 		return nil // the status says it all
 	}

@@ -205,13 +205,14 @@ func query(q *wire.PendingQuery, paged bool) string {
 	}
 	set("topic", q.Topic, q.Topic != "")
 	set("tag", q.Tag, q.Tag != "")
+	set("key", q.Key, q.Key != "")
+	set("ids", strings.Join(q.IDs, ","), len(q.IDs) > 0)
+	set("state", string(q.State), q.State != "")
+	set("overdue", "true", q.Overdue)
 	set("from", q.From.String(), q.From != 0)
 	set("to", q.To.String(), q.To != 0)
 	set("within", q.Within.String(), q.Within != 0)
 	set("limit", strconv.Itoa(q.Limit), paged && q.Limit != 0)
 	set("cursor", q.Cursor, paged && q.Cursor != "")
-	if len(v) == 0 {
-		return ""
-	}
-	return "?" + v.Encode()
+	return values(v)
 }

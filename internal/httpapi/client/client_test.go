@@ -319,7 +319,7 @@ func TestBytesOfRequests(t *testing.T) {
 	for want, call := range map[string]func() error{
 		`POST /v1/leases/l/extend {"invisible":"0s"}`:   func() error { return c.Extend(ctx, "l", 0) },
 		`POST /v1/leases/l/extend {"invisible":"1m0s"}`: func() error { return c.Extend(ctx, "l", time.Minute) },
-		`POST /v1/leases/l/nack {}`:                     func() error { return c.Nack(ctx, "l", 0) },
+		`POST /v1/leases/l/nack {"delay":"0s"}`:         func() error { return c.Nack(ctx, "l", 0) },
 		`POST /v1/leases/return {"leases":["l1","l2"]}`: func() error { return c.Return(ctx, []string{"l1", "l2"}) },
 		`GET /healthz `: func() error { return c.Health(ctx) },
 	} {

@@ -5,16 +5,25 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/duemq/duemq/internal/httpapi/wire"
 )
 
-// Publish sends one message; its body travels as it is.
+// Publish sends one message; its body travels as it is. With a name it takes the
+// place of one that waits under it.
 func (c *Client) Publish(ctx context.Context, m wire.Send) (wire.Receipt, error) {
+	r, _, err := c.PublishOnce(ctx, m)
+	return r, err
+}
+
+// PublishOnce is Publish, and says whether the idempotency key of m was used
+// before: the receipt is of the first message then.
+func (c *Client) PublishOnce(ctx context.Context, m wire.Send) (out wire.Receipt, replayed bool, err error) {
 	q := url.Values{}
 	for name, value := range map[string]string{
-		"after": m.After, "at": m.At, "tz": m.Zone, "level": string(m.Level), "key": m.Key, "tag": m.Tag,
+		"after": m.After, "at": m.At, "tz": m.Zone, "level": string(m.Level), "key": m.Key, "tag": m.Tag, "transaction": m.Transaction,
 	} {
 		if value != "" {
 			q.Set(name, value)
@@ -26,20 +35,44 @@ func (c *Client) Publish(ctx context.Context, m wire.Send) (wire.Receipt, error)
 	for name, value := range m.Headers {
 		q.Set("property."+name, value)
 	}
-	to := path("topics", m.Topic, "messages")
+	r := request{method: http.MethodPost, to: path("topics", m.Topic, "messages"), kind: "application/octet-stream", body: m.Body}
+	if m.Name != "" {
+		r.method, r.to = http.MethodPut, path("topics", m.Topic, "messages", m.Name)
+	}
 	if len(q) > 0 {
-		to += "?" + q.Encode()
+		r.to += "?" + q.Encode()
 	}
-	body := m.Body
 	if m.Text != "" {
-		if len(body) > 0 {
-			return wire.Receipt{}, &Error{wire.Problem{Status: http.StatusBadRequest, Code: wire.CodeBadRequest, Detail: "both body and text; give one"}}
+		if len(m.Body) > 0 {
+			return out, false, &Error{wire.Problem{Status: http.StatusBadRequest, Code: wire.CodeBadRequest, Detail: "both body and text; give one"}}
 		}
-		body = []byte(m.Text)
+		r.body = []byte(m.Text)
 	}
-	var out wire.Receipt
-	err := c.do(ctx, &request{http.MethodPost, to, "application/octet-stream", body}, &out)
-	return out, err
+	if m.IdempotencyKey != "" {
+		r.header = http.Header{wire.IdempotencyHeader: {quoted(m.IdempotencyKey)}}
+	}
+	w, err := c.open(ctx, &r)
+	if err != nil {
+		return out, false, err
+	}
+	return out, w.Header.Get(wire.ReplayedHeader) == "true", c.read(&r, w, &out)
+}
+
+// quoted writes a string as a header has it.
+func quoted(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
+
+// MessageNamed looks at the message that waits, or waited last, under a name.
+func (c *Client) MessageNamed(ctx context.Context, topic, name string) (m wire.Message, err error) {
+	err = c.call(ctx, http.MethodGet, path("topics", topic, "messages", name), nil, &m)
+	return m, err
+}
+
+// CancelNamed takes the message that waits under a name away.
+func (c *Client) CancelNamed(ctx context.Context, topic, name string) (a wire.Answer, err error) {
+	err = c.call(ctx, http.MethodDelete, path("topics", topic, "messages", name), nil, &a)
+	return a, err
 }
 
 // Batch sends messages, each on its own: see the results.
@@ -69,7 +102,22 @@ func (c *Client) AckAll(ctx context.Context, leases []string) (r wire.AckAllRepl
 
 // Nack gives a message back: it may be received again after d.
 func (c *Client) Nack(ctx context.Context, lease string, d time.Duration) error {
-	return c.call(ctx, http.MethodPost, path("leases", lease, "nack"), &wire.Nack{Delay: wire.Duration(d)}, nil)
+	return c.call(ctx, http.MethodPost, path("leases", lease, "nack"), &wire.Nack{Delay: (*wire.Duration)(&d)}, nil)
+}
+
+// Reject gives a message back: it may be received again after d, or after the
+// group's back-off if d is nil. When its attempts are used up it is a dead
+// letter instead.
+func (c *Client) Reject(ctx context.Context, lease string, d *time.Duration) (r wire.NackReply, err error) {
+	err = c.call(ctx, http.MethodPost, path("leases", lease, "nack"), &wire.Nack{Delay: (*wire.Duration)(d)}, &r)
+	return r, err
+}
+
+// Bury makes a message a dead letter at once, and gives its id there.
+func (c *Client) Bury(ctx context.Context, lease, reason string) (string, error) {
+	var out wire.Buried
+	err := c.call(ctx, http.MethodPost, path("leases", lease, "bury"), &wire.Bury{Reason: reason}, &out)
+	return out.ID, err
 }
 
 // Extend has a lease run for d from now on; with 0 it ends.

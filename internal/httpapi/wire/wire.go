@@ -16,11 +16,13 @@ type State string
 // The states of a message.
 const (
 	StateWaiting   State = "waiting"   // for its due
-	StatePaused    State = "paused"    // due, in a topic that is paused
+	StatePaused    State = "paused"    // due, and held back by its topic: paused, or its rate is used up
+	StateHalf      State = "half"      // for its transaction to end
 	StateReady     State = "ready"     // visible
 	StateInflight  State = "inflight"  // leased by a group
+	StateRetrying  State = "retrying"  // given back by a group, for its back-off
 	StateAcked     State = "acked"     // finished by every group that began with it
-	StateDead      State = "dead"      // given up on, in the dead-letter topic
+	StateDead      State = "dead"      // a dead letter that nobody has redriven or purged
 	StateCancelled State = "cancelled" // taken away while it waited
 	StateUnknown   State = "unknown"   // known by its record only
 )
@@ -43,9 +45,22 @@ type Message struct {
 	LatenessMs *int64            `json:"latenessMs,omitempty"` // visibleAt minus deliverAt; below 2^53
 	Attempt    int               `json:"attempt,omitempty"`    // from 1
 	Handle     string            `json:"handle,omitempty"`     // recall handle, while it waits
-	Lease      string            `json:"lease,omitempty"`      // for ack, nack and extend
+	Lease      string            `json:"lease,omitempty"`      // for ack, nack, extend and bury
 	State      State             `json:"state"`
+
+	NextAttemptAt Time   `json:"nextAttemptAt,omitzero"` // when one that was given back may be received again
+	Group         string `json:"group,omitempty"`        // the one group whose it is: of a retry or a dead letter
+	Origin        string `json:"origin,omitempty"`       // id of the message that it was at first, of a retry or a dead letter
+	OriginTopic   string `json:"originTopic,omitempty"`  // and that one's topic
+	Reason        string `json:"reason,omitempty"`       // why it is a dead letter
+	Checks        int    `json:"checks,omitempty"`       // of a half message: how often its producer was asked
 }
+
+// Headers of requests that may be repeated, as the IETF's draft has them.
+const (
+	IdempotencyHeader = "Idempotency-Key"      // of a request
+	ReplayedHeader    = "Idempotency-Replayed" // of an answer: true if the key was used before
+)
 
 // A Send is one message to be sent. At most one of After, At and Level is given;
 // they are what the user typed, and the server is the judge of it.
@@ -61,6 +76,10 @@ type Send struct {
 	At      string            `json:"deliverAt,omitempty"`    // an instant: 2026-12-01T09:00+08:00
 	Zone    string            `json:"tz,omitempty"`           // IANA zone of an At that names none: Asia/Shanghai
 	Level   Level             `json:"level,omitempty"`        // a delay level: 3, or its delay: 10s
+
+	IdempotencyKey string `json:"idempotencyKey,omitempty"` // the same message under it is sent once
+	Name           string `json:"name,omitempty"`           // the client's own name within the topic; takes the place of one that waits under it
+	Transaction    string `json:"transaction,omitempty"`    // group of producers: a half message, delivered when its transaction is committed
 }
 
 // A Receipt says what became of a message that was sent.
@@ -71,7 +90,8 @@ type Receipt struct {
 	Offset    *uint64 `json:"offset,omitempty,string"` // only when ready
 	DeliverAt Time    `json:"deliverAt,omitzero"`      // absent if it was not delayed
 	Handle    string  `json:"handle,omitempty"`        // recall handle, while it waits
-	State     State   `json:"state"`                   // waiting or ready
+	State     State   `json:"state"`                   // waiting, ready or half
+	Replaced  string  `json:"replaced,omitempty"`      // id of the message whose name it took, which is cancelled
 }
 
 // A Batch asks to send messages, each on its own.
@@ -88,16 +108,20 @@ type BatchReply struct {
 
 // A BatchResult is a receipt, or the problem for which the message was refused.
 type BatchResult struct {
-	Receipt *Receipt `json:"receipt,omitempty"`
-	Problem *Problem `json:"problem,omitempty"`
+	Receipt  *Receipt `json:"receipt,omitempty"`
+	Replayed bool     `json:"replayed,omitempty"` // its idempotency key was used before: the receipt is of the first message
+	Problem  *Problem `json:"problem,omitempty"`
 }
 
 // A Receive asks for messages of a topic. Zero is the server's default.
 type Receive struct {
 	Group     string   `json:"group"`
 	Max       int      `json:"max,omitempty"`      // default 1
+	MaxBytes  int      `json:"maxBytes,omitempty"` // of bodies; default and limit 16 MiB. One message always fits
 	Wait      Duration `json:"wait,omitzero"`      // for the first one; default 0
-	Invisible Duration `json:"invisible,omitzero"` // how long they are leased; default 30s
+	Invisible Duration `json:"invisible,omitzero"` // how long they are leased; default the group's, 30s
+	Tags      string   `json:"tags,omitempty"`     // a || b; what has another tag is finished for the group. Default all
+	Ordered   bool     `json:"ordered,omitempty"`  // nothing of a queue while the group has something of it that is not finished
 }
 
 // A ReceiveReply has what was there, leased; empty is no error.
@@ -107,7 +131,24 @@ type ReceiveReply struct {
 
 // A Nack asks to give a message back.
 type Nack struct {
-	Delay Duration `json:"delay,omitzero"` // until it may be received again; default 0
+	Delay *Duration `json:"delay,omitempty"` // until it may be received again; absent: the group's back-off
+}
+
+// A NackReply says what became of a message that was given back.
+type NackReply struct {
+	Due    Time   `json:"due,omitzero"` // not received again before
+	Dead   bool   `json:"dead"`         // its attempts were used up: it is a dead letter
+	DeadID string `json:"deadId,omitempty"`
+}
+
+// A Bury asks to make a message a dead letter at once.
+type Bury struct {
+	Reason string `json:"reason,omitempty"` // kept with it
+}
+
+// A Buried says which dead letter a message became.
+type Buried struct {
+	ID string `json:"id"`
 }
 
 // An Extend asks to prolong a lease.
@@ -115,7 +156,8 @@ type Extend struct {
 	Invisible Duration `json:"invisible,omitzero"` // from now on; default 30s
 }
 
-// An AckAll asks to finish many messages.
+// An AckAll asks to finish many messages, or to give back many that nobody has
+// seen.
 type AckAll struct {
 	Leases []string `json:"leases"`
 }
@@ -146,28 +188,6 @@ type Answer struct {
 	Topic     string `json:"topic"`
 	DeliverAt Time   `json:"deliverAt,omitzero"` // how it waits now, or waited
 	State     State  `json:"state"`              // waiting or cancelled
-}
-
-// A PendingQuery selects what waits; zero selects everything.
-type PendingQuery struct {
-	Topic  string
-	Tag    string
-	From   Time     // due at or after
-	To     Time     // due before
-	Within Duration // due before now, on the server's clock, plus this
-	Limit  int      // of one page, 1 to 1000; default 100
-	Cursor string   // of the page before
-}
-
-// A Page is a stretch of what waits, in the order of falling due.
-type Page struct {
-	Messages []Message `json:"messages"`         // without bodies
-	Cursor   string    `json:"cursor,omitempty"` // of the next page; absent at the end
-}
-
-// A Count counts what waits.
-type Count struct {
-	Count int64 `json:"count,string"`
 }
 
 // A Version says what runs.
