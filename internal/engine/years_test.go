@@ -383,6 +383,11 @@ func (d *decade) checkEmpty() {
 	for range 8 {
 		d.pass(24 * time.Hour)
 	}
+	for range exciseEvery {
+		if err := d.e.Cut(); err != nil {
+			d.t.Fatal(err)
+		}
+	}
 	for _, s := range "bioyzckqdrpe" {
 		if n := rows(d.t, d.e.index, index.Space(s)); n > 20 {
 			d.t.Errorf("space %c holds %d rows", s, n)
