@@ -51,6 +51,10 @@ type Broker struct {
 	leases sync.Map // of leaseKey: *group.Leases
 	turn   atomic.Uint32
 
+	administering sync.Mutex // of who changes a topic by what it was
+	checks        checks
+	operations    operations
+
 	closing   chan struct{}
 	closeOnce sync.Once
 }
@@ -75,13 +79,17 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Broker{o: o, e: e, clock: o.Engine.Clock, log: o.Engine.Logger, closing: make(chan struct{})}, nil
+	b := &Broker{o: o, e: e, clock: o.Engine.Clock, log: o.Engine.Logger, closing: make(chan struct{})}
+	b.resume()
+	return b, nil
 }
 
-// Close ends waiting receives, answers what was handed in, writes a cut and
-// closes the store.
+// Close ends waiting receives, stops bulk operations between two steps, answers
+// what was handed in, writes a cut and closes the store. What was stopped goes
+// on when the store is opened again.
 func (b *Broker) Close() error {
-	b.closeOnce.Do(func() { close(b.closing) })
+	b.Drain()
+	b.operations.close()
 	return b.e.Close()
 }
 
@@ -181,10 +189,17 @@ func (b *Broker) topic(ctx context.Context, name string) (*engine.Topic, error) 
 	if err := checkTopic(name); err != nil {
 		return nil, err
 	}
-	if topics, _ := b.e.Sizes(); topics >= MaxTopics {
-		return nil, fmt.Errorf("%w: %d topics, topic %q would be one more; send to one that there is", ErrFull, topics, name)
+	if err := b.roomForTopic(name); err != nil {
+		return nil, err
 	}
 	return b.e.MakeTopic(ctx, name, b.o.Queues, nil)
+}
+
+func (b *Broker) roomForTopic(name string) error {
+	if topics, _ := b.e.Sizes(); topics >= MaxTopics {
+		return fmt.Errorf("%w: %d topics, topic %q would be one more; use one that there is, or delete one", ErrFull, topics, name)
+	}
+	return nil
 }
 
 // group finds a consumer group, or makes it. A new group begins at the earliest.

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,11 +20,16 @@ type Answer struct {
 
 // Cancel takes a waiting message away, by id or handle. A nil error means that
 // it will never be delivered; that holds after a crash. Otherwise ErrDelivered
-// (with when), ErrCancelled or ErrUnknown.
+// (with when), ErrCancelled or ErrUnknown. A half message is rolled back.
 func (b *Broker) Cancel(ctx context.Context, reference string) (Answer, error) {
 	_, r, t, err := b.find(reference)
 	if err != nil {
 		return Answer{}, err
+	}
+	if _, half := b.e.Half(r.ID); half {
+		if a, err := b.EndTransaction(ctx, reference, false); !errors.Is(err, ErrTransactionEnded) {
+			return a, err
+		}
 	}
 	out, err := b.e.Cancel(ctx, r)
 	if err != nil {
@@ -39,6 +45,9 @@ func (b *Broker) Reschedule(ctx context.Context, reference string, d engine.Dela
 	if err != nil {
 		return Answer{}, err
 	}
+	if err := b.refuseHalf(r.ID); err != nil {
+		return Answer{}, err
+	}
 	out, err := b.e.Reschedule(ctx, r, d)
 	if err != nil {
 		return Answer{}, err
@@ -50,6 +59,9 @@ func (b *Broker) Reschedule(ctx context.Context, reference string, d engine.Dela
 func (b *Broker) Shift(ctx context.Context, reference string, by time.Duration) (Answer, error) {
 	_, r, t, err := b.find(reference)
 	if err != nil {
+		return Answer{}, err
+	}
+	if err := b.refuseHalf(r.ID); err != nil {
 		return Answer{}, err
 	}
 	s, err := b.e.Standing(r)
@@ -70,6 +82,14 @@ func (b *Broker) Shift(ctx context.Context, reference string, by time.Duration) 
 // DeliverNow has a waiting message delivered at once.
 func (b *Broker) DeliverNow(ctx context.Context, reference string) (Answer, error) {
 	return b.Reschedule(ctx, reference, engine.Delay{})
+}
+
+// refuseHalf refuses to move what waits for no time.
+func (b *Broker) refuseHalf(id record.ID) error {
+	if _, half := b.e.Half(id); half {
+		return fmt.Errorf("%w: %v is half of a transaction: its delay counts from the commit; commit it, or roll it back", ErrInvalid, id)
+	}
+	return nil
 }
 
 // answer turns a verdict into a class of error.

@@ -68,10 +68,19 @@ func (v *View) Lateness() time.Duration {
 // view makes a view of a record. Body and properties are the record's.
 func (b *Broker) view(t *engine.Topic, q record.QueueNumber, m *record.Message, id record.ID) View {
 	return View{
-		ID: id, Topic: t.Name, Queue: int(q - t.First()), Key: m.Key, Tag: m.Tag,
+		ID: id, Topic: t.Name, Queue: queueOf(t, q), Key: m.Key, Tag: m.Tag,
 		Properties: slices.Clone(m.Properties), Body: m.Body, Born: m.Born, Stored: m.Stored,
 		Due: m.Due, Level: int(m.Level),
 	}
+}
+
+// queueOf is a queue's number within its topic; 0 for one of before a purge,
+// whose messages are no more.
+func queueOf(t *engine.Topic, q record.QueueNumber) int {
+	if n := q - t.First(); n < record.QueueNumber(t.Queues) {
+		return int(n)
+	}
+	return 0
 }
 
 // Message looks at a message by its id or handle.
@@ -81,6 +90,10 @@ func (b *Broker) Message(_ context.Context, reference string) (View, error) {
 		return View{}, err
 	}
 	v := b.view(t, r.Queue, &m, r.ID)
+	if _, half := b.e.Half(r.ID); half {
+		v.Due, v.Level, v.State = 0, 0, StateHalf
+		return v, nil
+	}
 	s, err := b.e.Standing(r)
 	if err != nil {
 		return v, err
@@ -91,7 +104,7 @@ func (b *Broker) Message(_ context.Context, reference string) (View, error) {
 	}
 	switch s.Verdict {
 	case timeline.Done:
-		v.State, v.Handle = StateWaiting, b.handle(t.Name, v.Due, r.ID)
+		v.State, v.Handle = waitingState(s.Held), b.handle(t.Name, v.Due, r.ID)
 	case timeline.AlreadyCancelled:
 		v.State = StateCancelled
 	case timeline.NotWaiting:

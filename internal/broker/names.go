@@ -24,12 +24,20 @@ func checkTopic(name string) error {
 	if err := checkName("topic", name, maxTopicName); err != nil {
 		return err
 	}
-	for _, s := range systemTopics {
-		if name == s || (strings.HasSuffix(s, "_") || strings.HasSuffix(s, "%")) && strings.HasPrefix(name, s) {
-			return fmt.Errorf("%w: topic %q belongs to the broker; choose another name", ErrForbidden, name)
-		}
+	if isSystem(name) {
+		return fmt.Errorf("%w: topic %q belongs to the broker; choose another name", ErrForbidden, name)
 	}
 	return nil
+}
+
+// isSystem says that a topic belongs to the broker.
+func isSystem(name string) bool {
+	for _, s := range systemTopics {
+		if name == s || (strings.HasSuffix(s, "_") || strings.HasSuffix(s, "%")) && strings.HasPrefix(name, s) {
+			return true
+		}
+	}
+	return false
 }
 
 func checkGroup(name string) error { return checkName("group", name, maxGroupName) }

@@ -12,17 +12,18 @@ import (
 	"github.com/duemq/duemq/internal/record"
 )
 
-// A Filter selects what waits. Zero selects everything.
+// A Filter selects what waits, redeliveries to groups included. Zero selects
+// everything.
 type Filter struct {
-	Topic string
-	Tag   string
-	From  int64 // due at or after, Unix ms
-	To    int64 // due before, Unix ms; 0 is no end
+	Topic string `json:"topic,omitempty"`
+	Tag   string `json:"tag,omitempty"`
+	From  int64  `json:"from,omitempty"` // due at or after, Unix ms
+	To    int64  `json:"to,omitempty"`   // due before, Unix ms; 0 is no end
 
-	Key     string   // one of the message's keys
-	IDs     []string // ids or handles, at most MaxPage; empty for any
-	State   State    // StateWaiting or StatePaused; empty for both
-	Overdue bool     // due by now
+	Key     string   `json:"key,omitempty"`     // one of the message's keys
+	IDs     []string `json:"ids,omitempty"`     // ids or handles, at most MaxPage; empty for any
+	State   State    `json:"state,omitempty"`   // StateWaiting or StatePaused; empty for both
+	Overdue bool     `json:"overdue,omitempty"` // due by now
 }
 
 // A Page is a stretch of what waits, in the order of falling due.
@@ -30,10 +31,6 @@ type Page struct {
 	Messages []View // without bodies
 	Cursor   string // where the next page begins; empty at the end
 }
-
-// countPage is how many references a count looks at between two looks at its
-// context. Each page passes over what is in memory, so it is a large one.
-const countPage = 1 << 16
 
 // Pending lists what waits. It ends early with the context's error.
 func (b *Broker) Pending(ctx context.Context, f Filter, cursor string, limit int) (Page, error) {
@@ -43,13 +40,15 @@ func (b *Broker) Pending(ctx context.Context, f Filter, cursor string, limit int
 	if limit < 0 || limit > MaxPage {
 		return Page{}, fmt.Errorf("%w: limit %d, want 1 to %d", ErrInvalid, limit, MaxPage)
 	}
-	after, err := f.start(cursor)
+	sel, err := b.selects(ctx, f)
 	if err != nil {
 		return Page{}, err
 	}
-	keep, err := b.keep(f)
-	if err != nil {
-		return Page{}, err
+	after := sel.start()
+	if cursor != "" {
+		if after, err = parseCursor(cursor); err != nil {
+			return Page{}, err
+		}
 	}
 	var page Page
 	for more := true; more && len(page.Messages) < limit; {
@@ -57,7 +56,7 @@ func (b *Broker) Pending(ctx context.Context, f Filter, cursor string, limit int
 			return Page{}, err
 		}
 		var refs []engine.Listed
-		refs, after, more, err = b.e.Page(after, f.before(), limit-len(page.Messages), keep)
+		refs, after, more, err = sel.next(after, limit-len(page.Messages))
 		if err != nil {
 			return Page{}, err
 		}
@@ -70,47 +69,7 @@ func (b *Broker) Pending(ctx context.Context, f Filter, cursor string, limit int
 	return page, nil
 }
 
-// Count counts what waits. Without a range or a tag it reads a counter. A tag is
-// compared by its hash, 32 bits. It ends early with the context's error.
-func (b *Broker) Count(ctx context.Context, f Filter) (int64, error) {
-	if f.From == 0 && f.To == 0 && f.Tag == "" {
-		c, err := b.Counts(f.Topic)
-		return c.Waiting, err
-	}
-	keep, err := b.keep(f)
-	if err != nil {
-		return 0, err
-	}
-	after, err := f.start("")
-	if err != nil {
-		return 0, err
-	}
-	var n int64
-	for more := true; more; {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		var refs []engine.Listed
-		if refs, after, more, err = b.e.Page(after, f.before(), countPage, keep); err != nil {
-			return 0, err
-		}
-		n += int64(len(refs))
-	}
-	return n, nil
-}
-
-func (f *Filter) before() int64 {
-	if f.To == 0 {
-		return math.MaxInt64
-	}
-	return f.To
-}
-
-// start is the key after which the page begins.
-func (f *Filter) start(cursor string) (record.Key, error) {
-	if cursor == "" {
-		return record.Key{Due: f.From - 1, ID: math.MaxUint64, Kind: math.MaxUint8, Queue: math.MaxUint32}, nil
-	}
+func parseCursor(cursor string) (record.Key, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(raw) != 21 {
 		return record.Key{}, fmt.Errorf("%w: cursor %q was not made by this broker", ErrInvalid, short(cursor))
@@ -129,30 +88,10 @@ func appendCursor(k record.Key) string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// keep makes the test that a reference must pass.
-func (b *Broker) keep(f Filter) (func(*record.Ref) bool, error) {
-	tag := record.TagHash(f.Tag)
-	if f.Topic == "" {
-		return func(r *record.Ref) bool { return tag == 0 || r.Tag == tag }, nil
-	}
-	t := b.e.TopicNamed(f.Topic)
-	if t == nil {
-		return nil, unknownTopic(f.Topic)
-	}
-	first, end := t.FirstQueue, t.FirstQueue+record.QueueNumber(t.Queues)
-	return func(r *record.Ref) bool {
-		return r.Queue >= first && r.Queue < end && (tag == 0 || r.Tag == tag)
-	}, nil
-}
-
 // describe reads the records of references and adds them to the page. A tag's
 // hash may stand for another tag; the record decides.
 func (b *Broker) describe(page *Page, refs []engine.Listed, tag string) {
-	entries := make([]queue.Entry, len(refs))
-	for i, r := range refs {
-		entries[i] = queue.Entry{ID: r.ID, Size: r.Size}
-	}
-	b.e.Messages(entries, func(i int, m *record.Message, err error) {
+	b.e.Messages(entriesOf(refs), func(i int, m *record.Message, err error) {
 		r := refs[i]
 		t, _ := b.e.TopicOf(r.Queue)
 		if t == nil || (err == nil && tag != "" && m.Tag != tag) {
@@ -162,8 +101,87 @@ func (b *Broker) describe(page *Page, refs []engine.Listed, tag string) {
 			m = &record.Message{} // it is listed all the same; its record is damaged
 		}
 		v := b.view(t, r.Queue, m, r.ID)
-		v.Due, v.Level, v.Body, v.State = r.Due, int(r.Level), nil, StateWaiting
+		v.Due, v.Level, v.Body, v.State = r.Due, int(r.Level), nil, waitingState(r.Held)
 		v.Handle = b.handle(t.Name, r.Due, r.ID)
 		page.Messages = append(page.Messages, v)
 	})
+}
+
+func waitingState(held bool) State {
+	if held {
+		return StatePaused
+	}
+	return StateWaiting
+}
+
+// entriesOf makes of references what their messages are read by.
+func entriesOf(refs []engine.Listed) []queue.Entry {
+	entries := make([]queue.Entry, len(refs))
+	for i, r := range refs {
+		entries[i] = queue.Entry{ID: r.ID, Size: r.Size, Due: r.Due}
+	}
+	return entries
+}
+
+// tagged leaves what has the tag, by its record, if one is asked for. What
+// cannot be read stays: its tag's hash is the right one.
+func (b *Broker) tagged(refs []engine.Listed, tag string) []engine.Listed {
+	if tag == "" {
+		return refs
+	}
+	kept := make([]engine.Listed, 0, len(refs))
+	b.e.Messages(entriesOf(refs), func(i int, m *record.Message, err error) {
+		if err != nil || m.Tag == tag {
+			kept = append(kept, refs[i])
+		}
+	})
+	return kept
+}
+
+// countPage is how many references a count looks at between two looks at its
+// context. Each page passes over what is in memory, so it is a large one.
+const countPage = 1 << 16
+
+// Count counts what waits. Without a tag, key or ids it looks at messages one by
+// one only in the minutes at both ends of the range, and at what is held back. A
+// tag is compared by its hash, 32 bits. While things move it is exact to what
+// moves. It ends early with the context's error.
+func (b *Broker) Count(ctx context.Context, f Filter) (int64, error) {
+	sel, err := b.selects(ctx, f)
+	if err != nil {
+		return 0, err
+	}
+	if !f.counted() {
+		return sel.count(ctx, sel.from, sel.before)
+	}
+	c := b.e.Count(sel.topic)
+	if f.From <= 0 && sel.before == math.MaxInt64 {
+		return pick(f.State, c.Waiting-c.Held, c.Held), nil
+	}
+	var held int64
+	if f.State != StateWaiting && c.Held > 0 {
+		if held, err = sel.countHeld(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if f.State == StatePaused {
+		return held, nil
+	}
+	waiting, err := sel.countMinutes(ctx)
+	return waiting + held, err
+}
+
+// counted says that whole minutes of what the filter selects are counted
+// without looking.
+func (f *Filter) counted() bool { return f.Tag == "" && f.Key == "" && len(f.IDs) == 0 }
+
+func pick(s State, waiting, held int64) int64 {
+	switch s {
+	case StateWaiting:
+		return waiting
+	case StatePaused:
+		return held
+	default:
+		return waiting + held
+	}
 }

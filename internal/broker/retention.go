@@ -15,4 +15,10 @@ type RetentionInfo struct {
 }
 
 // RetentionInfo tells what is kept, and for how long.
-func (b *Broker) RetentionInfo() RetentionInfo { return RetentionInfo{} }
+func (b *Broker) RetentionInfo() RetentionInfo {
+	k, s := b.e.Kept(), b.e.Stats()
+	return RetentionInfo{
+		Time: k.Time, Bytes: k.Bytes, CarryAfter: k.CarryAfter, LogFirst: k.LogFirst, LogEnd: k.LogEnd,
+		Trim: k.Trim, Carried: s.Carried, Damaged: s.Damaged,
+	}
+}

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -25,9 +26,6 @@ type Message struct {
 	Name        string // client's name within the topic, 1 to MaxName bytes: it replaces who waits under it
 	Half        string // producer group: nobody sees the message before its transaction is committed
 }
-
-// MaxName is how long an idempotency key or a name of a message may be, in bytes.
-const MaxName = 256
 
 // A Receipt says what became of a message that was sent.
 type Receipt struct {
@@ -54,29 +52,60 @@ func (b *Broker) Send(ctx context.Context, msgs []Message) ([]Receipt, error) {
 		return nil, fmt.Errorf("%w: %d messages in one batch, limit %d; send several", ErrInvalid, len(msgs), MaxBatch)
 	}
 	receipts := make([]Receipt, len(msgs))
-	sends := make([]engine.Send, 0, len(msgs))
-	where := make([]int, 0, len(msgs))
+	where := make([]int, len(msgs))
 	for i := range msgs {
-		m := &msgs[i]
-		receipts[i].Topic = m.Topic
+		where[i] = i
+	}
+	for try := 0; len(where) > 0; try++ {
+		var err error
+		if where, err = b.send(ctx, msgs, receipts, where, try == maxTries); err != nil {
+			return nil, err
+		}
+	}
+	return receipts, nil
+}
+
+// maxTries is how often a message is sent again whose topic was purged or
+// deleted just before it.
+const maxTries = 3
+
+// send sends the messages of where, and gives those whose topic had ended by
+// then; with last those are refused too. where is used again.
+func (b *Broker) send(ctx context.Context, msgs []Message, receipts []Receipt, where []int, last bool) ([]int, error) {
+	sends := make([]engine.Send, 0, len(where))
+	sent := where[:0]
+	for _, i := range where {
+		m, r := &msgs[i], &receipts[i]
+		r.Topic = m.Topic
 		s, err := b.prepare(ctx, m)
+		if err == nil && m.Idempotency != "" {
+			var known bool
+			if known, err = b.repeated(ctx, r, &s.Terms); known {
+				continue
+			}
+		}
 		if err != nil {
 			if ctx.Err() != nil || b.e.Err() != nil {
 				return nil, err
 			}
-			receipts[i].Err = err
+			r.Err = err
 			continue
 		}
 		sends = append(sends, s)
-		where = append(where, i)
+		sent = append(sent, i)
 	}
 	if err := b.e.Send(ctx, sends); err != nil {
 		return nil, err
 	}
-	for k := range sends {
-		b.receipt(&receipts[where[k]], &sends[k])
+	again := sent[:0]
+	for k, i := range sent {
+		if errors.Is(sends[k].Err, engine.ErrGone) && !last {
+			again = append(again, i)
+			continue
+		}
+		b.receipt(ctx, &receipts[i], &sends[k])
 	}
-	return receipts, nil
+	return again, nil
 }
 
 // prepare checks a message and finds its topic.
@@ -111,19 +140,45 @@ func (b *Broker) prepare(ctx context.Context, m *Message) (engine.Send, error) {
 		if m.Queue < 0 || m.Queue >= int(t.Queues) {
 			return s, fmt.Errorf("%w: queue %d of topic %q, which has queues 0 to %d", ErrInvalid, m.Queue, m.Topic, t.Queues-1)
 		}
-		s.To = t.FirstQueue + record.QueueNumber(m.Queue)
+		s.To = t.First() + record.QueueNumber(m.Queue)
 	}
-	return s, nil
+	if m.Idempotency == "" && m.Name == "" && m.Half == "" {
+		return s, nil
+	}
+	return s, b.underTerms(m, t, &s)
 }
 
-func (b *Broker) receipt(r *Receipt, s *engine.Send) {
+func (b *Broker) receipt(ctx context.Context, r *Receipt, s *engine.Send) {
 	r.Err = s.Err
 	if s.Err != nil {
 		return
 	}
-	r.ID, r.Due, r.Ready, r.Offset = s.ID, s.Due, s.Ready, s.Offset
-	r.Queue = int(s.Message.Queue - s.Turn.FirstQueue)
-	if !s.Ready {
-		r.Handle = b.handle(r.Topic, s.Due, s.ID)
+	if s.Repeat {
+		r.Err = b.repeat(ctx, r, s.ID)
+		return
 	}
+	r.ID, r.Due, r.Ready, r.Offset, r.Replaced = s.ID, s.Due, s.Ready, s.Offset, s.Took
+	r.Queue = queueOf(s.Turn, s.Message.Queue)
+	switch {
+	case s.Terms.Half:
+		r.Due, r.State = 0, StateHalf
+	case s.Ready:
+		r.State = StateReady
+	default:
+		r.State, r.Handle = b.waitingAs(s), b.handle(r.Topic, s.Due, s.ID)
+	}
+}
+
+// waitingAs says whether a message that was just sent waits for its time or is
+// held back.
+func (b *Broker) waitingAs(s *engine.Send) State {
+	if s.Due > b.e.Now() {
+		return StateWaiting
+	}
+	r := record.Ref{ID: s.ID, Queue: s.Message.Queue, Kind: record.KindMessage}
+	if s.Message.Due > s.Message.Stored {
+		r.Due = s.Message.Due
+	}
+	now, err := b.e.Standing(r)
+	return waitingState(err == nil && now.Held)
 }

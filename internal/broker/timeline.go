@@ -3,8 +3,24 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"time"
+
+	"github.com/duemq/duemq/internal/count"
+	"github.com/duemq/duemq/internal/engine"
 )
+
+// MaxBuckets is how many buckets a timeline may have, and with ByTopic how many
+// pairs of bucket and topic.
+const MaxBuckets = 10_000
+
+// steps are what a timeline that names none is cut into, in minutes: 1m 5m 15m
+// 1h 6h 1d 1w.
+var steps = []int64{1, 5, 15, 60, 360, 1440, 10080}
+
+// fewBuckets is how many buckets a step that nobody chose gives at most.
+const fewBuckets = 120
 
 // A TimelineRequest asks how many messages wait, by time.
 type TimelineRequest struct {
@@ -39,5 +55,97 @@ type Bucket struct {
 // Timeline counts what waits by time, without looking at each message. Sums are
 // exact when nothing moves meanwhile.
 func (b *Broker) Timeline(ctx context.Context, r TimelineRequest) (TimelineResult, error) {
-	return TimelineResult{}, errors.ErrUnsupported
+	sel, err := b.selects(ctx, Filter{Topic: r.Topic})
+	if err != nil {
+		return TimelineResult{}, err
+	}
+	var out TimelineResult
+	if out.Overdue, err = b.Count(ctx, Filter{Topic: r.Topic, State: StateWaiting, Overdue: true}); err != nil {
+		return out, err
+	}
+	out.Paused = b.e.Count(sel.topic).Held
+	q := engine.CountQuery{To: math.MaxUint32, Topic: sel.family(), Split: r.ByTopic, MaxBuckets: MaxBuckets}
+	first, last, ok, err := b.e.Horizon(ctx, q)
+	if err != nil {
+		return out, err
+	}
+	if ok {
+		out.Earliest, out.Latest = int64(first)*minuteMs, int64(last)*minuteMs
+	} else {
+		first = count.MinuteOf(b.e.Now())
+		last = first
+	}
+	if err := r.bounds(&q, int64(first), int64(last)); err != nil {
+		return out, err
+	}
+	out.From, out.To, out.Step = int64(q.From)*minuteMs, int64(q.To)*minuteMs, time.Duration(q.Step)*time.Minute
+	all, err := b.e.WaitingBy(ctx, q)
+	if errors.Is(err, count.ErrQuery) {
+		return out, fmt.Errorf("%w: timeline: %w", ErrTooMany, err)
+	}
+	if err != nil {
+		return out, err
+	}
+	for _, c := range all {
+		out.Total += c.Count
+		out.Buckets = append(out.Buckets, b.bucket(&c))
+	}
+	return out, nil
+}
+
+// bounds makes of a request the minutes and the step to ask for: from minute
+// first to last where the request does not say.
+func (r *TimelineRequest) bounds(q *engine.CountQuery, first, last int64) error {
+	if r.From < 0 || r.To < 0 || (r.To > 0 && r.To <= r.From) {
+		return fmt.Errorf("%w: timeline from %d to %d, want from before to", ErrInvalid, r.From, r.To)
+	}
+	if r.Step < 0 || r.Step%time.Minute != 0 || r.Step > 366*24*time.Hour {
+		return fmt.Errorf("%w: step %v, want whole minutes, a year at most", ErrInvalid, r.Step)
+	}
+	from, to := r.From/minuteMs, min(r.To/minuteMs, math.MaxUint32)
+	if r.To%minuteMs != 0 {
+		to++
+	}
+	if r.To == 0 {
+		to = last + 1
+	}
+	if r.From == 0 {
+		from = first
+	}
+	to = min(max(to, from), math.MaxUint32)
+	step := int64(r.Step / time.Minute)
+	if step == 0 {
+		step = stepFor(to - from)
+	}
+	if r.From == 0 {
+		from -= from % step // at full hours and days
+	}
+	q.From, q.To, q.Step = uint32(from), uint32(to), uint32(step)
+	return nil
+}
+
+// stepFor is the shortest step that gives few buckets.
+func stepFor(minutes int64) int64 {
+	for _, s := range steps {
+		if minutes <= fewBuckets*s {
+			return s
+		}
+	}
+	week := steps[len(steps)-1]
+	return (minutes + fewBuckets*week - 1) / (fewBuckets * week) * week
+}
+
+// bucket names the topics of a count. One that has ended meanwhile is left out.
+func (b *Broker) bucket(c *engine.CountBucket) Bucket {
+	out := Bucket{From: int64(c.From) * minuteMs, Count: c.Count}
+	if c.Topics == nil {
+		return out
+	}
+	out.Topics = make(map[string]int64, len(c.Topics))
+	for n, waiting := range c.Topics {
+		if t := b.e.FamilyTopic(n); t != nil {
+			out.Topics[t.Name] += waiting
+		}
+	}
+	return out
 }

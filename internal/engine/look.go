@@ -66,3 +66,10 @@ func (e *Engine) Kept() Kept {
 
 // IdempotencyWindow is how long a key is remembered at least.
 func (e *Engine) IdempotencyWindow() time.Duration { return e.o.Idempotency }
+
+// Held lists what is held back, as [Engine.Page] lists what waits.
+func (e *Engine) Held(after record.Key, before int64, limit int, keep func(*record.Ref) bool) ([]Listed, error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.m.heldPage(after, before, limit, keep)
+}
