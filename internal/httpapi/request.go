@@ -13,13 +13,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/duemq/duemq/internal/broker"
 	"github.com/duemq/duemq/internal/httpapi/wire"
 )
 
 // Limits of bodies. That of a raw message is record.MaxBody.
 const (
-	maxBatchBody = 16 << 20 // bytes of the JSON of a batch
-	maxBody      = 1 << 20  // bytes of any other JSON
+	maxBatchBody = broker.MaxBatchJSON
+	maxBody      = broker.MaxJSON
 	smallBody    = 16 << 10 // bytes that need no room: what waits for large bodies to arrive must not keep these out
 )
 

@@ -22,7 +22,7 @@ const (
 
 // maxHeaderBytes bounds the head of a request. Key, tag and properties may have
 // 32 KiB, which percent signs make three times as long.
-const maxHeaderBytes = 128 << 10
+const maxHeaderBytes = broker.MaxHead
 
 // Serve answers requests on l until ctx ends, then stops in order: readiness
 // says no and waiting receives end, no more connections are taken, and what is
