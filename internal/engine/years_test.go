@@ -230,25 +230,7 @@ func (d *decade) pass(by time.Duration) {
 	d.clock.Advance(time.Millisecond)
 	settle(d.t, d.e)
 	d.look()
-	d.keep()
-}
-
-func (d *decade) keep() {
-	d.t.Helper()
-	for {
-		// The keeper itself may have asked for a carry: its cut comes first, for the
-		// clock here is faster than any disk.
-		if err := d.e.Cut(); err != nil {
-			d.t.Fatal(err)
-		}
-		p := d.e.plan()
-		if p == (plan{}) {
-			return
-		}
-		if err := d.e.trimAndCarry(d.t.Context(), p); err != nil {
-			d.t.Fatal(err)
-		}
-	}
+	keepUp(d.t, d.e)
 }
 
 // look reads what became visible since the last look.
