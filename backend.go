@@ -2,6 +2,7 @@ package duemq
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/duemq/duemq/internal/broker"
@@ -19,6 +20,12 @@ type backend interface {
 	receiving
 	steering
 	looking
+	pulling
+	topics
+	groups
+	burying
+	deciding
+	operating
 	standing
 }
 
@@ -40,8 +47,16 @@ type receiving interface {
 	giveBack(leases []string)
 	// ack has an error for each lease that did not hold.
 	ack(ctx context.Context, leases []string) ([]error, error)
-	nack(ctx context.Context, lease string, d time.Duration) error
+	// nack takes nil for the group's back-off.
+	nack(ctx context.Context, lease string, d *time.Duration) (retried, error)
+	bury(ctx context.Context, lease, reason string) error
 	extend(ctx context.Context, lease string, d time.Duration) error
+}
+
+// retried is what became of a message that was given back.
+type retried struct {
+	due  time.Time // not received again before
+	dead bool      // its attempts were used up
 }
 
 // steering changes what waits, by id or handle.
@@ -50,6 +65,7 @@ type steering interface {
 	reschedule(ctx context.Context, id string, d Delay) error
 	shift(ctx context.Context, id string, by time.Duration) error
 	deliverNow(ctx context.Context, id string) error
+	cancelNamed(ctx context.Context, topic, name string) error
 }
 
 // looking changes nothing.
@@ -60,6 +76,63 @@ type looking interface {
 	pages(s selection) pager
 	count(ctx context.Context, s selection) (int64, error)
 	nextDue() (due time.Time, ok bool)
+	named(ctx context.Context, topic, name string) (*Message, error)
+	timeline(ctx context.Context, r broker.TimelineRequest) (Timeline, error)
+}
+
+// pulling is for consumers that keep their own place, or have it kept.
+type pulling interface {
+	// pull waits as receive does.
+	pull(ctx context.Context, r broker.PullRequest) (Pulled, error)
+	commit(ctx context.Context, group, topic string, next map[int]int64) error
+	position(ctx context.Context, group, topic string) (map[int]int64, error)
+	offsetAt(ctx context.Context, topic string, queue int, at int64) (int64, error)
+}
+
+// topics manages topics.
+type topics interface {
+	createTopic(ctx context.Context, name string, t topicTerms) (TopicInfo, error)
+	updateTopic(ctx context.Context, name string, attributes map[string]string) (TopicInfo, error)
+	topicInfo(ctx context.Context, name string) (TopicInfo, error)
+	topicList(ctx context.Context) ([]TopicInfo, error)
+	pauseTopic(ctx context.Context, name string) error
+	resumeTopic(ctx context.Context, name string) error
+	deleteTopic(ctx context.Context, name string) (Purged, error)
+	purgeTopic(ctx context.Context, name string) (Purged, error)
+}
+
+// groups manages consumer groups.
+type groups interface {
+	createGroup(ctx context.Context, name string, c broker.GroupConfig) (GroupInfo, error)
+	// updateGroup gives a group exactly this configuration.
+	updateGroup(ctx context.Context, name string, c broker.GroupConfig) (GroupInfo, error)
+	groupInfo(ctx context.Context, name string) (GroupInfo, error)
+	groupList(ctx context.Context) ([]GroupInfo, error)
+	deleteGroup(ctx context.Context, name string) error
+	resetGroup(ctx context.Context, name, topic string, to Position, dry bool) ([]QueueReset, error)
+}
+
+// burying is about dead letters.
+type burying interface {
+	deadPages(group string) pager
+	redrive(ctx context.Context, r broker.RedriveRequest) (*Operation, error)
+	purgeDead(ctx context.Context, group string, ids []string) (int, error) // without ids: all
+}
+
+// deciding is about half messages.
+type deciding interface {
+	endTransaction(ctx context.Context, id string, commit bool) error
+	checks(ctx context.Context, producer string, most int, wait time.Duration) ([]*Check, error) // waits as receive does
+	transactions(ctx context.Context, producer string) ([]*Message, error)
+}
+
+// operating does something to many messages.
+type operating interface {
+	startBulk(ctx context.Context, b *bulk) (*Operation, error)
+	operation(ctx context.Context, id string) (*Operation, error)
+	operations(ctx context.Context) ([]*Operation, error)
+	waitOperation(ctx context.Context, id string) (*Operation, error)
+	stopOperation(ctx context.Context, id string) error
 }
 
 // A pager gives the page at a cursor, "" being the first, and the cursor of the
@@ -73,6 +146,7 @@ type standing interface {
 	err() error
 	now() time.Time
 	acceptClock() error
+	backup(ctx context.Context, w io.Writer, progress func(done, total int64)) error
 	settle(ctx context.Context) error
 	stats() (Stats, error)
 	recovered() Recovery

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 
@@ -71,15 +70,13 @@ func Dial(ctx context.Context, url string, opts ...Option) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
-	}
+	s.logger = s.loggerOr()
 	k := s.clockOr(clock.Real())
 	r := newRemote(ctx, c, k, &s)
 	if err := r.greet(ctx); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
-	return &Queue{b: r, clock: k, line: r.line}, nil
+	return &Queue{b: r, clock: k, line: r.line, log: s.logger, closing: make(chan struct{})}, nil
 }
 
 // checkDial reports everything that is wrong with the settings of a Dial.

@@ -141,7 +141,10 @@ func TestEveryCodeHasAClass(t *testing.T) {
 		wire.CodeFull: duemq.ErrFull, wire.CodeOverloaded: duemq.ErrUnavailable, wire.CodeDraining: duemq.ErrUnavailable,
 		wire.CodeTimeout: duemq.ErrUnavailable, wire.CodeFailed: duemq.ErrFailed, wire.CodeClockSuspect: duemq.ErrClockSuspect,
 		wire.CodeDiskFull: duemq.ErrDiskFull, wire.CodeRouteUnknown: errors.ErrUnsupported, wire.CodeMethod: errors.ErrUnsupported,
-		wire.CodeEnded: nil, wire.CodeCrossOrigin: nil, wire.CodeHostRefused: nil, wire.CodeInternal: nil,
+		wire.CodeGroupUnknown: duemq.ErrUnknownGroup, wire.CodeOperationUnknown: duemq.ErrUnknownOperation, wire.CodeExists: duemq.ErrExists,
+		wire.CodeTransactionEnded: duemq.ErrTransactionEnded, wire.CodeMismatch: duemq.ErrMismatch, wire.CodeTooMany: duemq.ErrTooMany,
+		wire.CodeConfirm: duemq.ErrInvalid,
+		wire.CodeEnded:   nil, wire.CodeCrossOrigin: nil, wire.CodeHostRefused: nil, wire.CodeInternal: nil,
 	}
 	f := &refuser{kind: wire.ProblemType}
 	web := httptest.NewServer(f)

@@ -1,6 +1,7 @@
 package duemq
 
 import (
+	"github.com/duemq/duemq/internal/backup"
 	"github.com/duemq/duemq/internal/broker"
 	"github.com/duemq/duemq/internal/engine"
 	"github.com/duemq/duemq/internal/httpapi/client"
@@ -21,12 +22,26 @@ var (
 	// ErrForbidden refuses names that belong to the broker: internal topics, and
 	// headers by which RocketMQ's clients carry key, tag and delay.
 	ErrForbidden = broker.ErrForbidden
-	// ErrFull refuses to make one more topic or group than there may be: 100,000
-	// of each.
+	// ErrFull refuses one more than there may be: of topics, groups and half
+	// messages 100,000 each, of bulk operations that run 16.
 	ErrFull = broker.ErrFull
+	// ErrExists refuses to make a topic or a group that is there already and has
+	// other settings.
+	ErrExists = broker.ErrExists
+	// ErrMismatch says that an [IdempotencyKey] was used for another message.
+	ErrMismatch = broker.ErrMismatch
 	// ErrUnknownTopic says that there is no topic of that name. The first message
 	// or the first receiver makes it.
 	ErrUnknownTopic = broker.ErrTopicUnknown
+	// ErrUnknownGroup says that there is no group of that name. The first receive
+	// makes it.
+	ErrUnknownGroup = broker.ErrGroupUnknown
+	// ErrUnknownOperation says that there is no [Operation] of that id, or that it
+	// ended long ago.
+	ErrUnknownOperation = broker.ErrOperationUnknown
+	// ErrTooMany says that more messages would have to be looked at than is
+	// allowed; the text says what to select by instead.
+	ErrTooMany = broker.ErrTooMany
 
 	// ErrUnknownMessage says that no message has that id, or that it is older
 	// than what is kept.
@@ -36,6 +51,8 @@ var (
 	ErrAlreadyDelivered = broker.ErrDelivered
 	// ErrAlreadyCancelled says that the message was cancelled before.
 	ErrAlreadyCancelled = broker.ErrCancelled
+	// ErrTransactionEnded says that a message is not half any more, or never was.
+	ErrTransactionEnded = broker.ErrTransactionEnded
 	// ErrLeaseLost says that the lease ended and another receiver has, or had, the
 	// message.
 	ErrLeaseLost = broker.ErrLeaseLost
@@ -64,9 +81,14 @@ var (
 
 	// ErrInUse refuses to open a folder that another Queue or process has open.
 	ErrInUse = engine.ErrInUse
-	// ErrCorrupt refuses to open a folder whose acknowledged data is damaged; the
-	// text names file, byte and reason.
+	// ErrNotEmpty refuses to restore into a folder that holds something.
+	ErrNotEmpty = engine.ErrNotEmpty
+	// ErrIncomplete says that a backup broke off before its end.
+	ErrIncomplete = backup.ErrIncomplete
+	// ErrCorrupt refuses to open a folder whose acknowledged data is damaged, or to
+	// restore a backup that is; the text names place and reason.
 	ErrCorrupt = record.ErrCorrupt
-	// ErrVersion refuses to open a folder that another version has written.
+	// ErrVersion refuses to open a folder, or a backup, that another version has
+	// written.
 	ErrVersion = record.ErrVersion
 )

@@ -66,7 +66,7 @@ var everyRequest = []struct {
 		return q.Shift(ctx, m.ID, time.Hour)
 	}},
 	{"DeliverNow", false, func(ctx context.Context, q *duemq.Queue, m *duemq.Message) error { return q.DeliverNow(ctx, m.ID) }},
-	{"Retry", false, func(ctx context.Context, _ *duemq.Queue, m *duemq.Message) error { return m.Retry(ctx, 0) }},
+	{"Retry", false, func(ctx context.Context, _ *duemq.Queue, m *duemq.Message) error { return m.Retry(ctx, duemq.After(0)) }},
 	{"Extend", true, func(ctx context.Context, _ *duemq.Queue, m *duemq.Message) error { return m.Extend(ctx, time.Minute) }},
 	{"Ack", true, func(ctx context.Context, _ *duemq.Queue, m *duemq.Message) error { return m.Ack(ctx) }},
 	{"Get", true, func(ctx context.Context, q *duemq.Queue, m *duemq.Message) error {

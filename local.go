@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duemq/duemq/internal/broker"
+	"github.com/duemq/duemq/internal/record"
 )
 
 // local is a backend with a store in this process.
@@ -51,10 +52,19 @@ func receiptOf(r *broker.Receipt) Receipt {
 		return out
 	}
 	out.ID, out.DueAt, out.Ready, out.Handle = r.ID.String(), instant(r.Due), r.Ready, r.Handle
+	out.Repeat, out.Replaced = r.Repeat, idOf(r.Replaced)
 	if r.Ready {
 		out.Offset = int64(r.Offset)
 	}
 	return out
+}
+
+// idOf is an id as users have it, empty for none.
+func idOf(id record.ID) string {
+	if id == 0 {
+		return ""
+	}
+	return id.String()
 }
 
 func (l local) receive(ctx context.Context, r broker.ReceiveRequest) ([]*Message, error) {
@@ -79,7 +89,8 @@ func messageOf(v *broker.View) *Message {
 		Topic: v.Topic, Body: v.Body, Key: v.Key, Tag: v.Tag, Queue: v.Queue,
 		ID: v.ID.String(), Offset: -1, SentAt: instant(v.Born), StoredAt: instant(v.Stored),
 		DueAt: instant(v.Due), DueLevel: v.Level, VisibleAt: instant(v.VisibleAt),
-		Attempt: v.Attempt, State: State(v.State),
+		Attempt: v.Attempt, State: State(v.State), NextAttempt: instant(v.NextAttempt),
+		Group: v.Group, Origin: idOf(v.Origin), OriginTopic: v.OriginTopic, Reason: v.Reason,
 	}
 	if v.HasOffset {
 		m.Offset = int64(v.Offset)
@@ -93,14 +104,27 @@ func messageOf(v *broker.View) *Message {
 	return m
 }
 
+func messagesOf(vs []broker.View) []*Message {
+	msgs := make([]*Message, len(vs))
+	for i := range vs {
+		msgs[i] = messageOf(&vs[i])
+	}
+	return msgs
+}
+
 func (l local) giveBack(leases []string) { l.b.Return(leases) }
 
 func (l local) ack(ctx context.Context, leases []string) ([]error, error) {
 	return l.b.Ack(ctx, leases)
 }
 
-func (l local) nack(ctx context.Context, lease string, d time.Duration) error {
-	_, err := l.b.Nack(ctx, lease, &d)
+func (l local) nack(ctx context.Context, lease string, d *time.Duration) (retried, error) {
+	r, err := l.b.Nack(ctx, lease, d)
+	return retried{instant(r.Due), r.Dead}, err
+}
+
+func (l local) bury(ctx context.Context, lease, reason string) error {
+	_, err := l.b.Bury(ctx, lease, reason)
 	return err
 }
 
@@ -137,6 +161,31 @@ func (l local) message(ctx context.Context, id string) (*Message, error) {
 	return messageOf(&v), nil
 }
 
+func (l local) named(ctx context.Context, topic, name string) (*Message, error) {
+	v, err := l.b.MessageByName(ctx, topic, name)
+	if err != nil {
+		return nil, err
+	}
+	v.Body = slices.Clone(v.Body)
+	return messageOf(&v), nil
+}
+
+// cancelNamed cancels who waits under a name. Who has it may change between the
+// look and the cancelling: then it looks again.
+func (l local) cancelNamed(ctx context.Context, topic, name string) error {
+	for tried := record.ID(0); ; {
+		v, err := l.b.MessageByName(ctx, topic, name)
+		if err != nil {
+			return err
+		}
+		_, err = l.b.Cancel(ctx, v.ID.String())
+		if !errors.Is(err, ErrAlreadyCancelled) || v.ID == tried {
+			return err
+		}
+		tried = v.ID
+	}
+}
+
 func (l local) pages(s selection) pager {
 	f := l.filter(s)
 	return func(ctx context.Context, cursor string) ([]*Message, string, error) {
@@ -144,11 +193,7 @@ func (l local) pages(s selection) pager {
 		if err != nil {
 			return nil, "", err
 		}
-		msgs := make([]*Message, len(page.Messages))
-		for i := range page.Messages {
-			msgs[i] = messageOf(&page.Messages[i])
-		}
-		return msgs, page.Cursor, nil
+		return messagesOf(page.Messages), page.Cursor, nil
 	}
 }
 
@@ -158,7 +203,10 @@ func (l local) count(ctx context.Context, s selection) (int64, error) {
 
 // filter resolves a selection at this moment.
 func (l local) filter(s selection) broker.Filter {
-	f := broker.Filter{Topic: s.topic, Tag: s.tag, From: s.from}
+	f := broker.Filter{
+		Topic: s.topic, Tag: s.tag, Key: s.key, IDs: s.ids, From: s.from,
+		State: broker.State(s.state), Overdue: s.overdue,
+	}
 	switch s.end {
 	case endNone:
 	case endAt:

@@ -23,6 +23,9 @@ type Message struct {
 	At      time.Time     // due at that instant, as by [At]
 	Level   int           // due after the delay of that level, as by [Level]
 
+	IdempotencyKey string // as by [IdempotencyKey]; empty for none
+	Name           string // as by [Name]; empty for none
+
 	// Set by the queue. Times are in UTC and in whole milliseconds.
 	ID        string    // 16 hexadecimal digits, its identity for ever
 	Offset    int64     // its number in its queue; -1 if it is not visible
@@ -34,8 +37,15 @@ type Message struct {
 	Attempt   int       // how often it has been received by the group, from 1
 	State     State     // where it is
 
-	queue *Queue // nil unless received
-	lease string
+	NextAttempt time.Time // when one that was given back is received again; zero otherwise
+	Group       string    // of a retry or a dead letter: the one group whose it is
+	Origin      string    // of a retry or a dead letter: the ID that it had at first
+	OriginTopic string    // of a retry or a dead letter: the topic that it was sent to
+	Reason      string    // of a dead letter: why it is one
+
+	queue   *Queue // nil unless received
+	lease   string
+	settled bool // acknowledged, given back or buried by its receiver
 }
 
 // A State says where a message is.
@@ -44,9 +54,13 @@ type State string
 // The states of a message.
 const (
 	StateWaiting   State = "waiting"   // for its due
+	StatePaused    State = "paused"    // due, and held back by its topic: it is paused, or its rate is used up
+	StateHalf      State = "half"      // for its transaction to end
 	StateReady     State = "ready"     // to be received
 	StateInflight  State = "inflight"  // received by a group, not yet acknowledged
+	StateRetrying  State = "retrying"  // given back by a group, for its next attempt
 	StateAcked     State = "acked"     // acknowledged by every group that began to receive it
+	StateDead      State = "dead"      // a dead letter, neither redriven nor purged
 	StateCancelled State = "cancelled" // taken away while it waited
 	StateUnknown   State = "unknown"   // delivered once; nothing more is known
 )

@@ -29,6 +29,8 @@ type settings struct {
 	queues       int
 	queuesGiven  bool
 	segmentBytes int64
+	retention    engine.Retention
+	window       time.Duration
 	logger       *slog.Logger
 	clock        Clock
 	memory       *Memory
@@ -44,6 +46,14 @@ func (s *settings) clockOr(other clock.Clock) clock.Clock {
 		return other
 	}
 	return givenClock{s.clock}
+}
+
+// loggerOr is the logger that was given, or one that drops everything.
+func (s *settings) loggerOr() *slog.Logger {
+	if s.logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.logger
 }
 
 // A SyncPolicy says what has happened to a change when its caller is answered.
@@ -95,9 +105,42 @@ func WithSegmentBytes(n int64) Option {
 	return func(s *settings) { s.openOnly, s.segmentBytes = append(s.openOnly, "WithSegmentBytes"), n }
 }
 
+// Forever as the time of [WithRetention] keeps everything, as long as the disk
+// has room.
+const Forever time.Duration = -1
+
+// WithRetention says how long a message is kept once it is visible, and how many
+// bytes of log at most: above that the oldest go before their time. Default 72
+// hours and any number of bytes (0). The time is at least a minute, or [Forever];
+// the bytes are at least 256 MiB. What waits is kept however long it waits and
+// does not count. A group that is slower than retention misses messages; it sees
+// how many ([GroupTopic].Skipped).
+func WithRetention(d time.Duration, bytes int64) Option {
+	return func(s *settings) {
+		s.openOnly = append(s.openOnly, "WithRetention")
+		s.retention.Time, s.retention.Bytes = d, bytes
+	}
+}
+
+// WithCarryAfter says at which age of the log a message that still waits is
+// moved out of it, so that the log can be given up: once in its life. Default 24
+// hours, at least a minute. Less frees space sooner, more writes less twice.
+func WithCarryAfter(d time.Duration) Option {
+	return func(s *settings) {
+		s.openOnly, s.retention.CarryAfter = append(s.openOnly, "WithCarryAfter"), d
+	}
+}
+
+// WithIdempotencyWindow says how long an [IdempotencyKey] is remembered: that
+// long, or until its message is delivered if that is later. Default 24 hours, at
+// least a second.
+func WithIdempotencyWindow(d time.Duration) Option {
+	return func(s *settings) { s.openOnly, s.window = append(s.openOnly, "WithIdempotencyWindow"), d }
+}
+
 // WithLogger has the queue report what an operator should know: a clock that
-// was set, a cut that was put off, a failed disk, a server that is away.
-// Default: nothing.
+// was set, a cut that was put off, a failed disk, a server that is away, a
+// handler that failed. Default: nothing.
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
 
 // WithClock replaces the machine's clock, for tests. With [Dial] it is what
@@ -150,10 +193,33 @@ func (s *settings) check(dir string) error {
 	if s.queuesGiven && (s.queues < 1 || s.queues > broker.MaxQueues) {
 		refuse("%d queues a topic, want 1 to %d", s.queues, broker.MaxQueues)
 	}
+	s.checkKeeping(refuse)
 	if n := s.segmentBytes; n != 0 && (n < minSegmentBytes || n > maxSegmentBytes || n%segmentBytesFactor != 0) {
 		refuse("segments of %d bytes, want a multiple of %d from %d to %d", n, segmentBytesFactor, minSegmentBytes, maxSegmentBytes)
 	}
 	return errors.Join(errs...)
+}
+
+// Bounds of keeping. Less log than a few segments is no retention, and a sweep
+// comes once a minute.
+const (
+	minRetentionBytes = 256 << 20
+	minKept           = time.Minute
+)
+
+func (s *settings) checkKeeping(refuse func(format string, args ...any)) {
+	if n := s.retention.Bytes; n != 0 && n < minRetentionBytes {
+		refuse("retention of %d bytes, want 0 for any or at least %d", n, minRetentionBytes)
+	}
+	if d := s.retention.Time; d != 0 && d != Forever && d < minKept {
+		refuse("retention of %v, want Forever or at least %v", d, minKept)
+	}
+	if d := s.retention.CarryAfter; d != 0 && d < minKept {
+		refuse("carry after %v, want at least %v", d, minKept)
+	}
+	if d := s.window; d != 0 && d < time.Second {
+		refuse("idempotency window of %v, want at least %v", d, time.Second)
+	}
 }
 
 // broker turns the settings into those of the rooms below.
@@ -163,6 +229,7 @@ func (s *settings) broker(dir string) broker.Options {
 		Engine: engine.Options{
 			FS: fs.Real(), Dir: dir, Clock: s.clockOr(clock.Real()), Rand: rand.Reader,
 			SegmentBytes: s.segmentBytes, Levels: s.levels, MaxDelay: s.maxDelay, Logger: s.logger,
+			Retention: s.retention, Idempotency: s.window,
 		},
 	}
 	if s.sync != Always {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/duemq/duemq/internal/broker"
@@ -59,7 +60,7 @@ func (r *remote) send(ctx context.Context, msgs []broker.Message) ([]Receipt, er
 // hold UTF-8 only, and too large a message would be cut off on its way, before
 // the server has said why.
 func travels(m *broker.Message) error {
-	texts := []string{m.Topic, m.Key, m.Tag}
+	texts := []string{m.Topic, m.Key, m.Tag, m.Idempotency, m.Name, m.Half}
 	for _, p := range m.Properties {
 		texts = append(texts, p.Name, p.Value)
 	}
@@ -86,8 +87,13 @@ func fits(msgs []broker.Message, which []int) int {
 	return len(which)
 }
 
+// isHeader says whether a text can be the value of an HTTP header.
+func isHeader(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
 func textLen(m *broker.Message) int {
-	n := len(m.Topic) + len(m.Key) + len(m.Tag)
+	n := len(m.Topic) + len(m.Key) + len(m.Tag) + len(m.Idempotency) + len(m.Name) + len(m.Half)
 	for _, p := range m.Properties {
 		n += len(p.Name) + len(p.Value)
 	}
@@ -97,15 +103,17 @@ func textLen(m *broker.Message) int {
 // dispatch sends messages in one request and fills in their receipts. With an
 // error nothing is known of them.
 func (r *remote) dispatch(ctx context.Context, msgs []broker.Message, which []int, receipts []Receipt) error {
-	if len(which) == 1 && textLen(&msgs[which[0]]) <= maxQuery {
+	if len(which) == 1 && textLen(&msgs[which[0]]) <= maxQuery && isHeader(msgs[which[0]].Idempotency) {
 		return r.publish(ctx, &msgs[which[0]], &receipts[which[0]])
 	}
 	sends := make([]wire.Send, len(which))
+	twice := true
 	for k, i := range which {
 		sends[k] = sendOf(&msgs[i])
+		twice = twice && msgs[i].Idempotency != ""
 	}
 	var reply wire.BatchReply
-	err := r.once(ctx, func() (err error) {
+	err := r.do(ctx, twice, func() (err error) {
 		reply, err = r.c.Batch(ctx, sends)
 		return err
 	})
@@ -119,6 +127,7 @@ func (r *remote) dispatch(ctx context.Context, msgs []broker.Message, which []in
 		out := &reply.Results[k]
 		if receipts[i].Err = problem(out.Problem); out.Receipt != nil {
 			receipts[i] = receiptFrom(out.Receipt)
+			receipts[i].Repeat = out.Replayed
 		}
 	}
 	return nil
@@ -129,12 +138,14 @@ func (r *remote) publish(ctx context.Context, m *broker.Message, receipt *Receip
 	s := sendOf(m)
 	s.Body = slices.Clone(m.Body) // a transport may go on reading after it has given up
 	var w wire.Receipt
-	err := r.once(ctx, func() (err error) {
-		w, err = r.c.Publish(ctx, s)
+	repeat := false
+	err := r.do(ctx, m.Idempotency != "", func() (err error) {
+		w, repeat, err = r.c.PublishOnce(ctx, s)
 		return err
 	})
 	if err == nil {
 		*receipt = receiptFrom(&w)
+		receipt.Repeat = repeat
 		return nil
 	}
 	if _, refused := errors.AsType[*refusal](err); refused && !errors.Is(err, ErrFailed) && !errors.Is(err, ErrUnavailable) {
@@ -145,7 +156,10 @@ func (r *remote) publish(ctx context.Context, m *broker.Message, receipt *Receip
 }
 
 func sendOf(m *broker.Message) wire.Send {
-	s := wire.Send{Topic: m.Topic, Key: m.Key, Tag: m.Tag, Body: m.Body}
+	s := wire.Send{
+		Topic: m.Topic, Key: m.Key, Tag: m.Tag, Body: m.Body,
+		IdempotencyKey: m.Idempotency, Name: m.Name, Transaction: m.Half,
+	}
 	if m.HasQueue {
 		s.Queue = &m.Queue
 	}
@@ -179,7 +193,7 @@ func milliseconds(ms int64) string { return strconv.FormatInt(ms, 10) + "ms" }
 func receiptFrom(w *wire.Receipt) Receipt {
 	out := Receipt{
 		ID: w.ID, Topic: w.Topic, Queue: w.Queue, DueAt: instant(int64(w.DeliverAt)),
-		Ready: w.State == wire.StateReady, Offset: -1, Handle: w.Handle,
+		Ready: w.State == wire.StateReady, Offset: -1, Handle: w.Handle, Replaced: w.Replaced,
 	}
 	if w.Offset != nil {
 		out.Offset = int64(*w.Offset)

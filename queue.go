@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"sync"
 	"time"
@@ -18,14 +19,20 @@ type Queue struct {
 	b     backend
 	clock clock.Clock
 	line  *line // to the server of a Dial; nil if there is none
+	log   *slog.Logger
 
 	// open is held for reading by every call that is under way, so that Close
 	// waits for them. It guards closed.
 	open   sync.RWMutex
 	closed bool
 
+	// handling is held for reading by every Handle, so that Close waits for what it
+	// has begun. It is taken before open.
+	handling sync.RWMutex
+
 	closeOnce sync.Once
 	closeErr  error
+	closing   chan struct{} // closed when Close begins
 }
 
 // Open opens the store in the folder dir, which is made when missing, and
@@ -57,7 +64,7 @@ func Open(ctx context.Context, dir string, opts ...Option) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{b: local{b}, clock: o.Engine.Clock}
+	q := &Queue{b: local{b}, clock: o.Engine.Clock, log: s.loggerOr(), closing: make(chan struct{})}
 	if s.memory != nil && q.clock.Now().Time().Year() < firstYear {
 		if err := b.AcceptClock(); err != nil {
 			return nil, errors.Join(err, b.Close())
@@ -70,13 +77,16 @@ func Open(ctx context.Context, dir string, opts ...Option) (*Queue, error) {
 // [ErrClockSuspect].
 const firstYear = 2020
 
-// Close ends Receives that wait, lets other calls finish, makes everything
-// durable and closes the store. No goroutine is left when it returns. Once is
-// enough; a second call returns what the first one did. Of a queue that was
-// dialled it ends the use, not the server.
+// Close ends calls that wait, lets handlers ([Queue.Handle]) and other calls
+// finish, makes everything durable and closes the store. No goroutine is left
+// when it returns. Once is enough; a second call returns what the first one did.
+// Of a queue that was dialled it ends the use, not the server.
 func (q *Queue) Close() error {
 	q.closeOnce.Do(func() {
+		close(q.closing)
 		q.b.drain()
+		q.handling.Lock()
+		defer q.handling.Unlock()
 		q.open.Lock()
 		q.closed = true
 		q.open.Unlock()
@@ -110,6 +120,29 @@ func (q *Queue) during(ctx context.Context, do func() error) error {
 		return err
 	}
 	return do()
+}
+
+// patiently is during for a call that may take long: a Close ends it, with
+// ErrClosed.
+func (q *Queue) patiently(ctx context.Context, do func(ctx context.Context) error) error {
+	return q.during(ctx, func() error {
+		ctx, end := context.WithCancelCause(ctx)
+		var watch sync.WaitGroup
+		watch.Go(func() {
+			select {
+			case <-q.closing:
+				end(ErrClosed)
+			case <-ctx.Done():
+			}
+		})
+		defer watch.Wait()
+		defer end(nil)
+		err := do(ctx)
+		if err != nil && context.Cause(ctx) == ErrClosed { //nolint:errorlint // the very value given above
+			return ErrClosed
+		}
+		return err
+	})
 }
 
 // A Recovery says what Open found.

@@ -162,7 +162,7 @@ func everyCall(ctx context.Context, q *duemq.Queue, held *duemq.Message) map[str
 		"DeliverNow":  q.DeliverNow(ctx, held.ID),
 		"Ack":         held.Ack(ctx),
 		"AckAll":      q.AckAll(ctx, []*duemq.Message{held}),
-		"Retry":       held.Retry(ctx, 0),
+		"Retry":       held.Retry(ctx, duemq.After(0)),
 		"Extend":      held.Extend(ctx, time.Second),
 		"Ready":       q.Ready(),
 		"Settle":      q.Settle(ctx),

@@ -23,54 +23,127 @@ const (
 // defaultBatch is how many messages ReceiveBatch fetches unless told.
 const defaultBatch = 256
 
-// A ReceiveOption says how messages are received.
-type ReceiveOption func(*reception)
+// A HandleOption says how messages are handled: [Concurrency], and whatever is a
+// ReceiveOption.
+type HandleOption interface{ set(r *reception) }
 
-// reception is one Receive or ReceiveBatch.
-type reception struct {
-	req     broker.ReceiveRequest
-	bounded bool // Wait was given
+// A ReceiveOption says how messages are received.
+type ReceiveOption interface {
+	HandleOption
+	receives()
 }
 
+// A PullOption says how messages are pulled. It is a ReceiveOption too.
+type PullOption interface {
+	ReceiveOption
+	pulls()
+}
+
+// A CheckOption says how the checks of transactions are received. It is a
+// PullOption too.
+type CheckOption interface {
+	PullOption
+	checks()
+}
+
+// reception is one Receive, ReceiveBatch, Handle, Pull or Checks.
+type reception struct {
+	req     broker.ReceiveRequest
+	leased  bool // Invisible was given
+	bounded bool // Wait was given
+	workers int  // of a Handle
+}
+
+type (
+	handleFunc  func(*reception)
+	receiveFunc struct{ handleFunc }
+	pullFunc    struct{ receiveFunc }
+	checkFunc   struct{ pullFunc }
+)
+
+func (f handleFunc) set(r *reception) { f(r) }
+func (receiveFunc) receives()         {}
+func (pullFunc) pulls()               {}
+func (checkFunc) checks()             {}
+
+func receiveOption(f handleFunc) receiveFunc { return receiveFunc{f} }
+func pullOption(f handleFunc) pullFunc       { return pullFunc{receiveFunc{f}} }
+func checkOption(f handleFunc) checkFunc     { return checkFunc{pullFunc{receiveFunc{f}}} }
+
 // Group names the group for which messages are received; default
-// [DefaultGroup]. Each group receives every message of the topic, from the
-// earliest on when it is new. Its receivers share the messages.
-func Group(name string) ReceiveOption { return func(r *reception) { r.req.Group = name } }
+// [DefaultGroup]. Each group receives every message of the topic; one that is
+// new is made and begins with the earliest, unless [Queue.CreateGroup] said
+// otherwise. Its receivers share the messages.
+func Group(name string) ReceiveOption {
+	return receiveOption(func(r *reception) { r.req.Group = name })
+}
 
 // Max says how many messages are fetched, and leased, at once: 1 to
-// [MaxReceive]. Default 1 for Receive, 256 for ReceiveBatch. More is faster, but
-// the last one's lease is running while the first is being worked on.
-func Max(n int) ReceiveOption { return func(r *reception) { r.req.Max = n } }
+// [MaxReceive]. Default 1 for Receive, 256 for ReceiveBatch and Pull. More is
+// faster, but the last one's lease is running while the first is being worked on.
+func Max(n int) CheckOption { return checkOption(func(r *reception) { r.req.Max = n }) }
+
+// MaxBytes says how many bytes of bodies are fetched at once; default and limit
+// are 16 MiB. One message is fetched whatever its size.
+func MaxBytes(n int) PullOption { return pullOption(func(r *reception) { r.req.MaxBytes = n }) }
+
+// Tags selects messages by their tags: "paid || refunded". Others are finished
+// for the group, and a Pull passes over them. Without it, and with "*", there is
+// no selection.
+func Tags(expression string) PullOption {
+	return pullOption(func(r *reception) { r.req.Tags = expression })
+}
+
+// Ordered has the messages of each of the topic's queues come in order: nothing
+// of a queue is given out while the group holds something of it, or waits with
+// it for its next attempt. Receivers of one group must agree about it.
+func Ordered() ReceiveOption { return receiveOption(func(r *reception) { r.req.Ordered = true }) }
+
+// A LeaseOption is for receiving and for a group.
+type LeaseOption interface {
+	ReceiveOption
+	GroupOption
+}
+
+type leaseOption struct {
+	receiveFunc
+	groupFunc
+}
 
 // Invisible says how long a message is leased: until then nobody else of the
-// group gets it, and after that somebody does, unless it was acknowledged.
-// Default [DefaultInvisible], at most [MaxInvisible]; rounded up to whole
-// milliseconds.
-func Invisible(d time.Duration) ReceiveOption {
-	return func(r *reception) { r.req.Invisible = d }
+// group gets it, and after that somebody does, unless it was acknowledged. At
+// most [MaxInvisible]; rounded up to whole milliseconds. Default what the group
+// was made with, and that is [DefaultInvisible] unless told.
+func Invisible(d time.Duration) LeaseOption {
+	return leaseOption{
+		receiveOption(func(r *reception) { r.req.Invisible, r.leased = d, true }),
+		func(g *groupTerms) { g.config.Invisible = wholeMs(d) },
+	}
 }
 
 // Wait says how long to wait for a message when there is none. Zero does not
 // wait. Without it, the context alone says when to stop.
-func Wait(d time.Duration) ReceiveOption {
-	return func(r *reception) { r.req.Wait, r.bounded = d, true }
+func Wait(d time.Duration) CheckOption {
+	return checkOption(func(r *reception) { r.req.Wait, r.bounded = d, true })
 }
 
-func newReception(topic string, most int, opts []ReceiveOption) (*reception, error) {
-	r := &reception{req: broker.ReceiveRequest{
-		Topic: topic, Group: DefaultGroup, Max: most, Invisible: DefaultInvisible,
-	}}
+// receptionOf reads options.
+func receptionOf[O HandleOption](topic string, most int, opts []O) (*reception, error) {
+	r := &reception{req: broker.ReceiveRequest{Topic: topic, Group: DefaultGroup, Max: most}}
 	for _, o := range opts {
-		o(r)
+		o.set(r)
 	}
 	if r.req.Max < 1 {
 		return nil, fmt.Errorf("%w: max %d, want 1 to %d", ErrInvalid, r.req.Max, MaxReceive)
 	}
-	if r.req.Invisible <= 0 {
+	if r.leased && r.req.Invisible <= 0 {
 		return nil, fmt.Errorf("%w: invisible %v, want more than 0 and at most %v", ErrInvalid, r.req.Invisible, MaxInvisible)
 	}
 	if r.req.Wait < 0 {
 		return nil, fmt.Errorf("%w: wait %v, want none below zero", ErrInvalid, r.req.Wait)
+	}
+	if r.req.MaxBytes < 0 {
+		return nil, fmt.Errorf("%w: max bytes %d, want none below zero", ErrInvalid, r.req.MaxBytes)
 	}
 	r.req.Invisible = wholeMs(r.req.Invisible)
 	return r, nil
@@ -95,7 +168,7 @@ func wholeMs(d time.Duration) time.Duration {
 // Several loops may run at once, on one topic and group too.
 func (q *Queue) Receive(ctx context.Context, topic string, opts ...ReceiveOption) iter.Seq2[*Message, error] {
 	return func(yield func(*Message, error) bool) {
-		r, err := newReception(topic, 1, opts)
+		r, err := receptionOf(topic, 1, opts)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -155,28 +228,38 @@ func (q *Queue) giveBack(msgs []*Message) {
 // and no error, when none came within it. Together with [Queue.AckAll] it is
 // the fastest way to receive.
 func (q *Queue) ReceiveBatch(ctx context.Context, topic string, opts ...ReceiveOption) ([]*Message, error) {
-	r, err := newReception(topic, defaultBatch, opts)
+	r, err := receptionOf(topic, defaultBatch, opts)
 	if err != nil {
 		return nil, err
 	}
 	return q.fetch(ctx, r)
 }
 
-// fetch receives what is there, or waits for the first message in steps that the
-// broker allows.
-func (q *Queue) fetch(ctx context.Context, r *reception) ([]*Message, error) {
+// fetch receives what is there, or waits for the first message.
+func (q *Queue) fetch(ctx context.Context, r *reception) (msgs []*Message, err error) {
+	err = q.inSteps(ctx, r, func(wait time.Duration) (bool, error) {
+		step := r.req
+		step.Wait = wait
+		msgs, err = q.receive(ctx, step)
+		return len(msgs) > 0, err
+	})
+	return msgs, err
+}
+
+// inSteps asks for what r waits for until it is found or r has waited, in steps
+// that the broker allows. It bridges the time for which a server is away.
+func (q *Queue) inSteps(ctx context.Context, r *reception, ask func(wait time.Duration) (found bool, err error)) error {
 	began := q.clock.Now().Mono
 	for lost := 0; ; {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
-		step := r.req
-		step.Wait = broker.MaxWait
+		wait := broker.MaxWait
 		if r.bounded {
 			left := r.req.Wait - time.Duration(q.clock.Now().Mono-began)
-			step.Wait = min(max(left, 0), broker.MaxWait)
+			wait = min(max(left, 0), broker.MaxWait)
 		}
-		got, err := q.receive(ctx, step)
+		found, err := ask(wholeMs(wait))
 		left := time.Duration(math.MaxInt64)
 		if r.bounded {
 			left = r.req.Wait - time.Duration(q.clock.Now().Mono-began)
@@ -184,12 +267,12 @@ func (q *Queue) fetch(ctx context.Context, r *reception) ([]*Message, error) {
 		if q.line != nil && errors.Is(err, ErrUnavailable) && (left > 0 || lost < tries-1) {
 			lost++
 			if err := q.line.bridge(ctx, lost, left, err); err != nil {
-				return nil, err
+				return err
 			}
 			continue
 		}
-		if err != nil || len(got) > 0 || left <= 0 {
-			return got, err
+		if err != nil || found || left <= 0 {
+			return err
 		}
 	}
 }
@@ -199,81 +282,9 @@ func (q *Queue) receive(ctx context.Context, r broker.ReceiveRequest) ([]*Messag
 		return nil, err
 	}
 	defer q.leave()
-	r.Wait = wholeMs(r.Wait)
 	msgs, err := q.b.receive(ctx, r)
 	for _, m := range msgs {
 		m.queue = q
 	}
 	return msgs, err
-}
-
-// Ack finishes the message for its group: it is not received again. It is
-// written when Ack returns, and on disk at most 10 ms later. A lease that has
-// run out still holds unless somebody else got the message meanwhile, else
-// [ErrLeaseLost]. A message that was not received, but looked at or made by the
-// caller, is [ErrInvalid].
-func (m *Message) Ack(ctx context.Context) error {
-	if err := m.received(); err != nil {
-		return err
-	}
-	return m.queue.AckAll(ctx, []*Message{m})
-}
-
-// AckAll acknowledges messages that this queue has given, in one write. The
-// error joins those of the messages whose lease did not hold; the others are
-// acknowledged.
-func (q *Queue) AckAll(ctx context.Context, msgs []*Message) error {
-	leases := make([]string, len(msgs))
-	for i, m := range msgs {
-		if m.queue != q {
-			return m.foreign()
-		}
-		leases[i] = m.lease
-	}
-	if err := q.enter(); err != nil {
-		return err
-	}
-	defer q.leave()
-	errs, err := q.b.ack(ctx, leases)
-	if err != nil {
-		return err
-	}
-	var lost []error
-	for i, m := range msgs {
-		if errs[i] != nil {
-			lost = append(lost, fmt.Errorf("message %s: %w", m.ID, errs[i]))
-		}
-	}
-	return errors.Join(lost...)
-}
-
-// Retry gives the message back: somebody of the group receives it again once d
-// has passed, and at once if d is zero. At most [MaxInvisible]; rounded up to
-// whole milliseconds. After a restart it comes at once.
-func (m *Message) Retry(ctx context.Context, d time.Duration) error {
-	return m.lend(ctx, d, backend.nack)
-}
-
-// Extend has the lease run for d from now on, longer or shorter than before. At
-// most [MaxInvisible]; rounded up to whole milliseconds.
-func (m *Message) Extend(ctx context.Context, d time.Duration) error {
-	return m.lend(ctx, d, backend.extend)
-}
-
-func (m *Message) lend(ctx context.Context, d time.Duration, how func(backend, context.Context, string, time.Duration) error) error {
-	if err := m.received(); err != nil {
-		return err
-	}
-	return m.queue.during(ctx, func() error { return how(m.queue.b, ctx, m.lease, wholeMs(d)) })
-}
-
-func (m *Message) received() error {
-	if m.queue == nil {
-		return m.foreign()
-	}
-	return nil
-}
-
-func (m *Message) foreign() error {
-	return fmt.Errorf("%w: message %q was not received from this queue, so there is no lease", ErrInvalid, m.ID)
 }

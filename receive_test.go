@@ -198,7 +198,7 @@ func TestLease(t *testing.T) {
 		if err := first.Ack(ctx); !errors.Is(err, duemq.ErrLeaseLost) {
 			t.Errorf("Ack of the lost lease: %v, want %v", err, duemq.ErrLeaseLost)
 		}
-		if err := second.Retry(ctx, time.Minute); err != nil {
+		if err := second.Retry(ctx, duemq.After(time.Minute)); err != nil {
 			t.Errorf("Retry: %v", err)
 		}
 		if err := second.Extend(ctx, time.Minute); !errors.Is(err, duemq.ErrLeaseLost) {
@@ -238,7 +238,7 @@ func TestRetryAtOnce(t *testing.T) {
 				t.Fatalf("attempt %d, want %d", m.Attempt, attempts)
 			}
 			if attempts < 3 {
-				err = m.Retry(t.Context(), 0)
+				err = m.Retry(t.Context(), duemq.After(0))
 			} else {
 				err = m.Ack(t.Context())
 			}
@@ -264,7 +264,7 @@ func TestMessageWithoutLease(t *testing.T) {
 			t.Fatalf("Get: %v", err)
 		}
 		for _, m := range []*duemq.Message{new(duemq.Message), looked} {
-			for what, err := range map[string]error{"Ack": m.Ack(ctx), "Retry": m.Retry(ctx, 0), "Extend": m.Extend(ctx, time.Second)} {
+			for what, err := range map[string]error{"Ack": m.Ack(ctx), "Retry": m.Retry(ctx, duemq.After(0)), "Extend": m.Extend(ctx, time.Second)} {
 				if !errors.Is(err, duemq.ErrInvalid) {
 					t.Errorf("%s of message %q: %v, want %v", what, m.ID, err, duemq.ErrInvalid)
 				}

@@ -83,9 +83,18 @@ func (r *remote) do(ctx context.Context, twice bool, call func() error) error {
 	return r.line.again(ctx, twice, func() error { return answered(ctx, call()) })
 }
 
-// ask makes a call that only looks.
+// ask makes a call that only looks, or is the same twice as once.
 func ask[T any](ctx context.Context, r *remote, call func(context.Context) (T, error)) (v T, err error) {
 	err = r.twice(ctx, func() (err error) {
+		v, err = call(ctx)
+		return err
+	})
+	return v, err
+}
+
+// change makes a call that must not happen twice.
+func change[T any](ctx context.Context, r *remote, call func(context.Context) (T, error)) (v T, err error) {
+	err = r.once(ctx, func() (err error) {
 		v, err = call(ctx)
 		return err
 	})
@@ -121,7 +130,8 @@ func (r *remote) receive(ctx context.Context, q broker.ReceiveRequest) ([]*Messa
 	forget := r.whenDrained(func() { end(ErrClosed) })
 	defer forget()
 	ms, err := r.c.Receive(ctx, q.Topic, wire.Receive{
-		Group: q.Group, Max: q.Max, Wait: wire.Duration(min(q.Wait, r.poll)), Invisible: wire.Duration(q.Invisible),
+		Group: q.Group, Max: q.Max, MaxBytes: q.MaxBytes, Wait: wire.Duration(min(q.Wait, r.poll)),
+		Invisible: wire.Duration(q.Invisible), Tags: q.Tags, Ordered: q.Ordered,
 	})
 	if err = answered(ctx, err); err != nil {
 		if context.Cause(ctx) == ErrClosed { //nolint:errorlint // the very value given above
@@ -130,12 +140,19 @@ func (r *remote) receive(ctx context.Context, q broker.ReceiveRequest) ([]*Messa
 		return nil, err
 	}
 	r.line.up()
-	msgs := make([]*Message, len(ms))
+	msgs := messagesFrom(ms)
 	for i := range ms {
-		msgs[i] = messageFrom(&ms[i])
 		msgs[i].lease = ms[i].Lease
 	}
 	return msgs, nil
+}
+
+func messagesFrom(ms []wire.Message) []*Message {
+	msgs := make([]*Message, len(ms))
+	for i := range ms {
+		msgs[i] = messageFrom(&ms[i])
+	}
+	return msgs
 }
 
 // messageFrom makes a message of the wire's.
@@ -144,7 +161,8 @@ func messageFrom(w *wire.Message) *Message {
 		Topic: w.Topic, Body: w.Body, Key: w.Key, Tag: w.Tag, Headers: w.Headers, Queue: w.Queue,
 		ID: w.ID, Offset: -1, SentAt: instant(int64(w.BornAt)),
 		DueAt: instant(int64(w.DeliverAt)), VisibleAt: instant(int64(w.VisibleAt)),
-		Attempt: w.Attempt, State: State(w.State),
+		Attempt: w.Attempt, State: State(w.State), NextAttempt: instant(int64(w.NextAttemptAt)),
+		Group: w.Group, Origin: w.Origin, OriginTopic: w.OriginTopic, Reason: w.Reason,
 	}
 	if w.Offset != nil {
 		m.Offset = int64(*w.Offset)
@@ -198,8 +216,14 @@ func problem(p *wire.Problem) error {
 	return classed(&client.Error{Problem: *p})
 }
 
-func (r *remote) nack(ctx context.Context, lease string, d time.Duration) error {
-	return r.once(ctx, func() error { return r.c.Nack(ctx, lease, d) })
+func (r *remote) nack(ctx context.Context, lease string, d *time.Duration) (retried, error) {
+	reply, err := change(ctx, r, func(ctx context.Context) (wire.NackReply, error) { return r.c.Reject(ctx, lease, d) })
+	return retried{instant(int64(reply.Due)), reply.Dead}, err
+}
+
+func (r *remote) bury(ctx context.Context, lease, reason string) error {
+	_, err := change(ctx, r, func(ctx context.Context) (string, error) { return r.c.Bury(ctx, lease, reason) })
+	return err
 }
 
 func (r *remote) extend(ctx context.Context, lease string, d time.Duration) error {
@@ -269,6 +293,19 @@ func (r *remote) message(ctx context.Context, id string) (*Message, error) {
 	return messageFrom(&w), nil
 }
 
+func (r *remote) named(ctx context.Context, topic, name string) (*Message, error) {
+	w, err := ask(ctx, r, func(ctx context.Context) (wire.Message, error) { return r.c.MessageNamed(ctx, topic, name) })
+	if err != nil {
+		return nil, err
+	}
+	return messageFrom(&w), nil
+}
+
+func (r *remote) cancelNamed(ctx context.Context, topic, name string) error {
+	_, err := change(ctx, r, func(ctx context.Context) (wire.Answer, error) { return r.c.CancelNamed(ctx, topic, name) })
+	return err
+}
+
 func (r *remote) pages(s selection) pager {
 	q := s.query()
 	q.Limit = broker.MaxPage
@@ -278,11 +315,7 @@ func (r *remote) pages(s selection) pager {
 		if err != nil {
 			return nil, "", err
 		}
-		msgs := make([]*Message, len(page.Messages))
-		for i := range page.Messages {
-			msgs[i] = messageFrom(&page.Messages[i])
-		}
-		return msgs, page.Cursor, nil
+		return messagesFrom(page.Messages), page.Cursor, nil
 	}
 }
 
@@ -292,7 +325,10 @@ func (r *remote) count(ctx context.Context, s selection) (int64, error) {
 
 // query is a selection as the wire has it.
 func (s *selection) query() wire.PendingQuery {
-	q := wire.PendingQuery{Topic: s.topic, Tag: s.tag, From: wire.Time(s.from)}
+	q := wire.PendingQuery{
+		Topic: s.topic, Tag: s.tag, Key: s.key, IDs: s.ids, From: wire.Time(s.from),
+		State: wire.State(s.state), Overdue: s.overdue,
+	}
 	switch s.end {
 	case endNone:
 	case endAt:

@@ -16,8 +16,15 @@ import (
 // MaxBatch is the largest number of messages of one SendBatch.
 const MaxBatch = broker.MaxBatch
 
+// A BeginOption says something about a message that is sent in a transaction
+// ([Queue.Begin]): [Producer], and whatever is a SendOption.
+type BeginOption interface{ send(o *outgoing) }
+
 // A SendOption says something about a message that is sent.
-type SendOption interface{ send(o *outgoing) }
+type SendOption interface {
+	BeginOption
+	sends()
+}
 
 // outgoing is a message on its way to the broker.
 type outgoing struct {
@@ -35,7 +42,8 @@ func (o *outgoing) refuse(format string, args ...any) {
 }
 
 // A Delay says when a message falls due: [After], [At] or [Level]. It is a
-// SendOption, and what [Queue.Reschedule] takes. The zero Delay is at once.
+// SendOption, and what [Queue.Reschedule], [Message.Retry] and [Queue.Redrive]
+// take. The zero Delay is at once.
 type Delay struct {
 	d    engine.Delay
 	zero bool // the zero time was given
@@ -72,6 +80,8 @@ func (d Delay) send(o *outgoing) {
 	o.delay, o.delayed, o.m.Delay = d, true, d.d
 }
 
+func (Delay) sends() {}
+
 func (d Delay) check() error {
 	if d.zero {
 		return fmt.Errorf("%w: the zero time as due", ErrInvalid)
@@ -93,9 +103,14 @@ func (d Delay) String() string {
 	}
 }
 
+type beginFunc func(*outgoing)
+
+func (f beginFunc) send(o *outgoing) { f(o) }
+
 type sendFunc func(*outgoing)
 
 func (f sendFunc) send(o *outgoing) { f(o) }
+func (sendFunc) sends()             {}
 
 // Key says what the message is about, such as an order's number; several keys
 // have blanks between them.
@@ -120,6 +135,37 @@ func InQueue(n int) SendOption {
 	return sendFunc(func(o *outgoing) { o.m.Queue, o.m.HasQueue = n, true })
 }
 
+// IdempotencyKey has the message sent once, however often it is sent under that
+// key: a repeat adds nothing and is answered with the receipt of the first one
+// ([Receipt].Repeat). The same key in one topic with another message is an
+// [ErrMismatch]. A key, 1 to 256 bytes, is remembered for the
+// [WithIdempotencyWindow], or until its message is delivered if that is later.
+//
+// A queue that was dialled sends such a message again when it is not answered;
+// Repeat may then mean the same call.
+func IdempotencyKey(key string) SendOption {
+	return sendFunc(func(o *outgoing) {
+		if key == "" {
+			o.refuse("an empty idempotency key")
+		}
+		o.m.Idempotency = key
+	})
+}
+
+// Name gives the message a name of the sender's own within its topic, 1 to 256
+// bytes. While a message of that name waits, the new one takes its place: the
+// old one is cancelled ([Receipt].Replaced) in the same step. Name is for what
+// can be there once, such as the reminder of a certain appointment; it is found
+// again with [Queue.GetNamed] and [Queue.CancelNamed].
+func Name(name string) SendOption {
+	return sendFunc(func(o *outgoing) {
+		if name == "" {
+			o.refuse("an empty name")
+		}
+		o.m.Name = name
+	})
+}
+
 // A Receipt says what became of a message that was sent.
 type Receipt struct {
 	ID     string // the message's identity for ever: 16 hexadecimal digits
@@ -129,17 +175,25 @@ type Receipt struct {
 	Ready  bool      // it can be received already
 	Offset int64     // its number in its queue; -1 unless Ready
 	Handle string    // RocketMQ's recall handle, good wherever an ID is; empty if Ready
-	Err    error     // of SendBatch: why this one was refused
+
+	Repeat   bool   // its idempotency key was used before: the rest is of the first message, as it is now
+	Replaced string // ID of the message of its name that waited and is cancelled; empty if none did
+
+	Err error // of SendBatch: why this one was refused
 }
 
 // Send sends a message to a topic, which is made on first use. When the error is
 // nil the message is as durable as the [SyncPolicy] says. If ctx ends first, or
 // the queue fails, whether it was sent is unknown; every other error means that
 // it was not: [ErrInvalid], [ErrTooLarge], [ErrForbidden], [ErrDelayTooLong],
-// [ErrClockSuspect], [ErrClosed].
+// [ErrMismatch], [ErrFull], [ErrDiskFull], [ErrClockSuspect], [ErrClosed].
 //
 // The body is the caller's again when Send returns.
 func (q *Queue) Send(ctx context.Context, topic string, body []byte, opts ...SendOption) (Receipt, error) {
+	return sendOne(ctx, q, topic, body, opts)
+}
+
+func sendOne[O BeginOption](ctx context.Context, q *Queue, topic string, body []byte, opts []O) (Receipt, error) {
 	o := outgoing{m: broker.Message{Topic: topic, Body: body}}
 	for _, opt := range opts {
 		opt.send(&o)
@@ -200,6 +254,7 @@ func (m *Message) outgoing() outgoing {
 	o := outgoing{
 		m: broker.Message{
 			Topic: m.Topic, Body: m.Body, Key: m.Key, Tag: m.Tag, Queue: m.Queue, HasQueue: m.InQueue,
+			Idempotency: m.IdempotencyKey, Name: m.Name,
 		},
 		headers: m.Headers,
 	}

@@ -52,3 +52,19 @@ func (q *Queue) Get(ctx context.Context, id string) (m *Message, err error) {
 	})
 	return m, err
 }
+
+// GetNamed looks at the message that waits in a topic under a [Name], or did
+// last, as far as that is remembered; otherwise [ErrUnknownMessage].
+func (q *Queue) GetNamed(ctx context.Context, topic, name string) (m *Message, err error) {
+	err = q.during(ctx, func() (err error) {
+		m, err = q.b.named(ctx, topic, name)
+		return err
+	})
+	return m, err
+}
+
+// CancelNamed cancels the message that waits in a topic under a [Name]. Errors
+// are those of Cancel.
+func (q *Queue) CancelNamed(ctx context.Context, topic, name string) error {
+	return q.during(ctx, func() error { return q.b.cancelNamed(ctx, topic, name) })
+}
