@@ -103,7 +103,7 @@ func (b *Broker) send(ctx context.Context, msgs []Message, receipts []Receipt, w
 			again = append(again, i)
 			continue
 		}
-		b.receipt(ctx, &receipts[i], &sends[k])
+		b.receipt(ctx, &receipts[i], &sends[k], &msgs[i])
 	}
 	return again, nil
 }
@@ -148,7 +148,7 @@ func (b *Broker) prepare(ctx context.Context, m *Message) (engine.Send, error) {
 	return s, b.underTerms(m, t, &s)
 }
 
-func (b *Broker) receipt(ctx context.Context, r *Receipt, s *engine.Send) {
+func (b *Broker) receipt(ctx context.Context, r *Receipt, s *engine.Send, m *Message) {
 	r.Err = s.Err
 	if s.Err != nil {
 		return
@@ -158,7 +158,9 @@ func (b *Broker) receipt(ctx context.Context, r *Receipt, s *engine.Send) {
 		return
 	}
 	r.ID, r.Due, r.Ready, r.Offset, r.Replaced = s.ID, s.Due, s.Ready, s.Offset, s.Took
-	r.Queue = queueOf(s.Turn, s.Message.Queue)
+	if r.Queue = m.Queue; !m.HasQueue {
+		r.Queue = queueOf(s.Turn, s.Message.Queue)
+	}
 	switch {
 	case s.Terms.Half:
 		r.Due, r.State = 0, StateHalf

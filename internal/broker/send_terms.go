@@ -69,25 +69,25 @@ func hashOf(family record.QueueNumber, kind byte, key string) record.Hash {
 // print is a fingerprint of what a message says, and of when.
 func (m *Message) print() uint64 {
 	h := sha256.New()
-	part(h, []byte(m.Tag))
-	part(h, []byte(m.Key))
-	number(h, int64(len(m.Properties)))
+	addPart(h, []byte(m.Tag))
+	addPart(h, []byte(m.Key))
+	addNumber(h, int64(len(m.Properties)))
 	for _, p := range m.Properties {
-		part(h, []byte(p.Name))
-		part(h, []byte(p.Value))
+		addPart(h, []byte(p.Name))
+		addPart(h, []byte(p.Value))
 	}
-	part(h, m.Body)
-	number(h, int64(m.Delay.Kind))
-	number(h, m.Delay.Value)
+	addPart(h, m.Body)
+	addNumber(h, int64(m.Delay.Kind))
+	addNumber(h, m.Delay.Value)
 	return binary.BigEndian.Uint64(h.Sum(nil))
 }
 
-func part(h hash.Hash, bytes []byte) {
-	number(h, int64(len(bytes)))
+func addPart(h hash.Hash, bytes []byte) {
+	addNumber(h, int64(len(bytes)))
 	h.Write(bytes)
 }
 
-func number(h hash.Hash, n int64) { h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) }
+func addNumber(h hash.Hash, n int64) { h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) }
 
 // repeated answers a message without sending it whose idempotency key is known
 // already. Two that are sent at once are told apart when they are applied.

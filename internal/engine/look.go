@@ -7,11 +7,17 @@ import (
 )
 
 // Once finds what was sent under an idempotency key, by its hash, with the
-// fingerprint that came with it; counts is false if the key is as good as new.
+// fingerprint that came with it; counts is false if the key is as good as new to
+// a message that is sent now.
 func (e *Engine) Once(h record.Hash) (id record.ID, print uint64, counts bool, err error) {
+	now := e.Now() // the stamp stands still while nobody sends
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	entry, counts, err := e.m.stands(h)
+	entry, ok, err := e.m.dedupe.Get(h)
+	if err != nil || !ok {
+		return 0, 0, false, err
+	}
+	counts, err = entry.Counts(max(now, e.m.keep.high), e.m.waits)
 	return entry.ID, entry.Print, counts, err
 }
 
