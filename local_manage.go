@@ -103,7 +103,8 @@ func (l local) topicList(context.Context) ([]TopicInfo, error) {
 	return all, nil
 }
 
-func (l local) pauseTopic(ctx context.Context, name string) error  { return l.b.PauseTopic(ctx, name) }
+func (l local) pauseTopic(ctx context.Context, name string) error { return l.b.PauseTopic(ctx, name) }
+
 func (l local) resumeTopic(ctx context.Context, name string) error { return l.b.ResumeTopic(ctx, name) }
 
 func (l local) deleteTopic(ctx context.Context, name string) (p Purged, err error) {

@@ -37,7 +37,7 @@ func (r *remote) endTransaction(ctx context.Context, id string, commit bool) err
 
 func (r *remote) checks(ctx context.Context, producer string, most int, wait time.Duration) ([]*Check, error) {
 	got, err := r.c.Checks(ctx, wire.Checks{Producer: producer, Max: most, Wait: wire.Duration(min(wait, r.poll))})
-	if err = answered(ctx, err); err != nil {
+	if err := answered(ctx, err); err != nil {
 		return nil, err
 	}
 	r.line.up()

@@ -15,7 +15,7 @@ func (r *remote) pull(ctx context.Context, q broker.PullRequest) (Pulled, error)
 		Topic: q.Topic, Queue: q.Queue, Offset: uint64(q.Offset),
 		Max: q.Max, MaxBytes: q.MaxBytes, Wait: min(q.Wait, r.poll), Tags: q.Tags,
 	})
-	if err = answered(ctx, err); err != nil {
+	if err := answered(ctx, err); err != nil {
 		return Pulled{}, err
 	}
 	r.line.up()

@@ -13,7 +13,14 @@ const DefaultProducer = "default"
 // Producer names the group of producers whose transaction it is: its members are
 // asked what became of it when nobody says so ([Queue.Checks]). Default
 // [DefaultProducer].
-func Producer(name string) BeginOption { return beginFunc(func(o *outgoing) { o.m.Half = name }) }
+func Producer(name string) BeginOption {
+	return beginFunc(func(o *outgoing) {
+		if name == "" {
+			o.refuse("no producer")
+		}
+		o.m.Half = name
+	})
+}
 
 // A Tx is a message whose sender has yet to say whether it is to be delivered:
 // to be sent exactly if something else happened, such as a change in a database.

@@ -89,8 +89,9 @@ func open(t TB, c *Clock, opts []duemq.Option) *TestQueue {
 // its due, in order; when Advance returns, all of them are. While the queue is
 // down, time passes all the same.
 //
-// It moves the clock from due to due and no further than a second while a step
-// of the wall clock is pending, so a message sent meanwhile by another
+// It moves the clock from due to due, from one message to the next while a topic
+// holds some back for its rate, and no further than a second while a step of the
+// wall clock is pending, so a message sent meanwhile by another
 // goroutine may be visible late, never early. In a bubble it sleeps.
 func (q *TestQueue) Advance(d time.Duration) {
 	q.t.Helper()
@@ -127,6 +128,7 @@ func (q *TestQueue) stride(d time.Duration) time.Duration {
 		d = min(d, longStride)
 		wall = q.Now()
 	}
+	d = min(d, q.share(d))
 	due, ok := q.NextDue()
 	if !ok {
 		return d
@@ -135,6 +137,22 @@ func (q *TestQueue) stride(d time.Duration) time.Duration {
 		return min(d, until)
 	}
 	return min(d, longStride) // overdue, since the clock is suspect
+}
+
+// share is the time in which a topic may deliver one more of the messages that
+// it holds back for its rate; other if none does.
+func (q *TestQueue) share(other time.Duration) time.Duration {
+	all, err := q.Topics(q.t.Context())
+	if err != nil && !q.broken {
+		q.t.Fatalf("topics: %v", err)
+	}
+	least := other
+	for _, t := range all {
+		if t.MaxRate > 0 && t.Held > 0 && !t.Paused {
+			least = min(least, time.Duration((1000+t.MaxRate-1)/t.MaxRate)*time.Millisecond)
+		}
+	}
+	return least
 }
 
 // Step sets the wall clock by d, forward or back, as somebody does who sets a
