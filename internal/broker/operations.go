@@ -125,25 +125,33 @@ func (b *Broker) start(ctx context.Context, s spec) (Operation, error) {
 	if err != nil {
 		return Operation{}, fmt.Errorf("%w: bulk operation: %w", ErrInvalid, err)
 	}
-	o := &b.operations
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.closed {
-		return Operation{}, ErrClosed
-	}
-	if n := len(o.running); n >= MaxOperations {
-		return Operation{}, fmt.Errorf("%w: %d bulk operations run; wait for one, or stop one", ErrFull, n)
-	}
-	number, err := b.e.BeginOperation(context.WithoutCancel(ctx), string(text)) // or it would have begun, and not run
+	number, err := b.begin(ctx, s, string(text))
 	if err != nil {
 		return Operation{}, err
 	}
-	b.startLocked(number, s)
 	op, ok := b.e.Operation(number)
 	if !ok {
 		return Operation{}, fmt.Errorf("%w: op-%d", ErrOperationUnknown, number)
 	}
 	return b.operationView(&op), nil
+}
+
+// begin begins an operation and has it run.
+func (b *Broker) begin(ctx context.Context, s spec, text string) (uint64, error) {
+	o := &b.operations
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return 0, ErrClosed
+	}
+	if n := len(o.running); n >= MaxOperations {
+		return 0, fmt.Errorf("%w: %d bulk operations run; wait for one, or stop one", ErrFull, n)
+	}
+	number, err := b.e.BeginOperation(context.WithoutCancel(ctx), text) // or it would have begun, and not run
+	if err == nil {
+		b.startLocked(number, s)
+	}
+	return number, err
 }
 
 func (b *Broker) startLocked(number uint64, s spec) {
