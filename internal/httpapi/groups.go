@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/duemq/duemq/internal/broker"
@@ -130,7 +129,7 @@ func (h *Handler) createGroup(r *request, name string, s *wire.GroupSettings) (*
 	if fresh {
 		r.status = http.StatusCreated
 	}
-	r.header("Location", "/v1/groups/"+url.PathEscape(g.Name))
+	r.header("Location", "/v1/groups/"+segment(g.Name))
 	return group(&g), nil
 }
 
@@ -140,7 +139,7 @@ func (h *Handler) putGroup(r *request, q *wire.GroupSettings) (*wire.Group, erro
 	if _, err := h.b.Group(name); errors.Is(err, broker.ErrGroupUnknown) {
 		return h.createGroup(r, name, q)
 	}
-	r.header("Location", "/v1/groups/"+url.PathEscape(name))
+	r.header("Location", "/v1/groups/"+segment(name))
 	return h.updateGroup(r, broker.GroupConfig{}, q)
 }
 

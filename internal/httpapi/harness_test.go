@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +133,7 @@ func (r *reply) want(status int, into any) *reply {
 	if kind := r.header.Get("Content-Type"); kind != "application/json" {
 		r.t.Errorf("%s: Content-Type %q", r.what, kind)
 	}
+	reflect.ValueOf(into).Elem().SetZero() // what was read before is no part of it
 	if err := json.Unmarshal([]byte(r.body), into); err != nil {
 		r.t.Fatalf("%s: %v in %s", r.what, err, r.body)
 	}

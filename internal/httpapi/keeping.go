@@ -6,7 +6,7 @@ import "github.com/duemq/duemq/internal/httpapi/wire"
 func (h *Handler) retention(*request) (*wire.Retention, error) {
 	i := h.b.RetentionInfo()
 	return &wire.Retention{
-		Time: wire.Duration(i.Time), Bytes: i.Bytes, CarryAfter: wire.Duration(i.CarryAfter),
+		Time: wire.Duration(max(i.Time, 0)), Bytes: i.Bytes, CarryAfter: wire.Duration(i.CarryAfter),
 		LogFirst: i.LogFirst, LogEnd: i.LogEnd, Trim: wire.Time(i.Trim), Carried: i.Carried, Damaged: i.Damaged,
 	}, nil
 }

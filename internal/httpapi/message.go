@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -112,11 +111,11 @@ func messages(vs []broker.View) []wire.Message {
 func receipt(r *broker.Receipt) wire.Receipt {
 	out := wire.Receipt{
 		ID: r.ID.String(), Topic: r.Topic, Queue: r.Queue,
-		DeliverAt: wire.Time(r.Due), Handle: r.Handle, State: cmp.Or(wire.State(r.State), wire.StateWaiting),
+		DeliverAt: wire.Time(r.Due), Handle: r.Handle, State: wire.State(r.State),
 	}
 	if r.Ready {
 		o := uint64(r.Offset)
-		out.Offset, out.State = &o, wire.StateReady
+		out.Offset = &o
 	}
 	if r.Replaced != 0 {
 		out.Replaced = r.Replaced.String()

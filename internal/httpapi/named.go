@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/duemq/duemq/internal/httpapi/wire"
 )
@@ -22,7 +23,7 @@ func (h *Handler) put(r *request) (*wire.Receipt, error) {
 	if out.Replaced != "" {
 		r.status = http.StatusOK
 	}
-	r.header("Location", "/v1/topics/"+url.PathEscape(s.Topic)+"/messages/"+url.PathEscape(s.Name))
+	r.header("Location", "/v1/topics/"+segment(s.Topic)+"/messages/"+segment(s.Name))
 	return out, nil
 }
 
@@ -44,4 +45,14 @@ func (h *Handler) cancelNamed(r *request) (*wire.Answer, error) {
 	}
 	a, err := h.b.Cancel(r.Context(), v.ID.String())
 	return answer(a, wire.StateCancelled), err
+}
+
+// segment escapes a name as one segment of a path, also one that would be a
+// direction: . and ..
+func segment(name string) string {
+	s := url.PathEscape(name)
+	if s == "." || s == ".." {
+		s = strings.ReplaceAll(s, ".", "%2E")
+	}
+	return s
 }

@@ -60,7 +60,7 @@ func (h *Handler) selected(f *wire.Filter) (broker.Filter, error) {
 		Topic: f.Topic, Tag: f.Tag, Key: f.Key, IDs: f.IDs,
 		From: int64(f.From), To: int64(f.To), State: broker.State(f.State), Overdue: f.Overdue,
 	}
-	some := f.Topic != "" || f.Tag != "" || f.Key != "" || f.IDs != nil || f.From != 0 || f.To != 0 || f.Within != 0 || f.State != "" || f.Overdue
+	some := f.Selects()
 	switch {
 	case f.All && some:
 		return out, fmt.Errorf("%w: the filter has all and more; give one", errBadRequest)
@@ -93,19 +93,30 @@ func (r *request) begun(op *broker.Operation, err error) (*wire.Operation, error
 
 // operationOf makes the wire's operation of the broker's.
 func operationOf(op *broker.Operation) *wire.Operation {
-	f := &op.Filter
 	out := wire.Operation{
 		ID: op.ID, Kind: op.Kind, State: wire.OperationState(op.State), Matched: op.Matched, Done: op.Done, Missed: op.Missed,
 		BeganAt: wire.Time(op.Began), EndedAt: wire.Time(op.Ended), Error: op.Error,
-		Filter: &wire.Filter{
-			Topic: f.Topic, Tag: f.Tag, Key: f.Key, IDs: f.IDs, From: wire.Time(f.From), To: wire.Time(f.To),
-			State: wire.State(f.State), Overdue: f.Overdue,
-		},
+	}
+	if op.Kind != redriveKind {
+		out.Filter = filterOf(&op.Filter)
 	}
 	if len(op.Samples) > 0 {
 		out.Samples = messages(op.Samples)
 	}
 	return &out
+}
+
+// redriveKind is the kind of operation that selects no part of what waits.
+const redriveKind = "redrive"
+
+// filterOf makes the wire's filter of the broker's.
+func filterOf(f *broker.Filter) *wire.Filter {
+	out := &wire.Filter{
+		Topic: f.Topic, Tag: f.Tag, Key: f.Key, IDs: f.IDs, From: wire.Time(f.From), To: wire.Time(f.To),
+		State: wire.State(f.State), Overdue: f.Overdue,
+	}
+	out.All = !out.Selects()
+	return out
 }
 
 // operations lists the bulk operations that are remembered.

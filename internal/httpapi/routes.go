@@ -157,7 +157,7 @@ var serverRoutes = []route{
 	{"GET /v1/stats", work, "Show the broker's figures", nil, show((*Handler).stats)},
 	{"GET /v1/retention", work, "Show what is kept, and for how long", nil, show((*Handler).retention)},
 	{"GET /v1/limits", work, "List the limits of everything", nil, show((*Handler).limits)},
-	{"GET /v1/backup", saving, "Copy the store as it is now, while everything goes on", nil, write(backupType, (*Handler).backup)},
+	{"GET /v1/backup", saving, "Copy the store as it is now, while everything goes on", nil, write(backupType, (*Handler).backup).header("Content-Disposition", "Name for a file")},
 	{"POST /v1/clock/accept", work, "Believe the machine's clock as it is", nil, show((*Handler).acceptClock)},
 	{"GET /healthz", nil, "503 when only a restart can help", nil, show((*Handler).health)},
 	{"GET /readyz", nil, "503 when the server should get no traffic", nil, show((*Handler).ready)},

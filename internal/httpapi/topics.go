@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 
@@ -84,7 +83,7 @@ func (h *Handler) createTopic(r *request, name string, queues int, attributes ma
 	if fresh {
 		r.status = http.StatusCreated
 	}
-	r.header("Location", "/v1/topics/"+url.PathEscape(t.Name))
+	r.header("Location", "/v1/topics/"+segment(t.Name))
 	return topic(&t), nil
 }
 
@@ -111,7 +110,7 @@ func (h *Handler) putTopic(r *request, q *wire.TopicSettings) (*wire.Topic, erro
 			attributes[a.Name] = "" // removes it
 		}
 	}
-	r.header("Location", "/v1/topics/"+url.PathEscape(name))
+	r.header("Location", "/v1/topics/"+segment(name))
 	return h.updateTopic(r, name, attributes)
 }
 

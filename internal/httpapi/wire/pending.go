@@ -38,15 +38,15 @@ type TimelineQuery struct {
 
 // A Timeline counts what waits by when it falls due.
 type Timeline struct {
-	From     Time             `json:"from,omitzero"` // of the first bucket; absent when nothing waits
-	To       Time             `json:"to,omitzero"`   // end of the last bucket
-	Step     Duration         `json:"step"`          // length of a bucket
-	Buckets  []TimelineBucket `json:"buckets"`       // those in which something falls due, in order
-	Total    int64            `json:"total,string"`  // of the buckets
-	Paused   int64            `json:"paused,string"` // due and held back: in no bucket
-	Overdue  int64            `json:"overdue,string"`
-	Earliest Time             `json:"earliest,omitzero"` // the first due of all, to the minute
-	Latest   Time             `json:"latest,omitzero"`   // the last due of all, to the minute
+	From     Time             `json:"from"`              // where the first bucket begins
+	To       Time             `json:"to"`                // where the last one ends
+	Step     Duration         `json:"step"`              // length of a bucket
+	Buckets  []TimelineBucket `json:"buckets"`           // those in which something falls due, in order
+	Total    int64            `json:"total,string"`      // of the buckets
+	Paused   int64            `json:"paused,string"`     // due and held back: in no bucket
+	Overdue  int64            `json:"overdue,string"`    // due and not delivered yet, without those held back
+	Earliest Time             `json:"earliest,omitzero"` // the minute of the first due of all; absent when nothing waits
+	Latest   Time             `json:"latest,omitzero"`   // the minute of the last due
 }
 
 // A TimelineBucket is a stretch of a timeline.
@@ -71,6 +71,11 @@ type Filter struct {
 	Overdue bool     `json:"overdue,omitempty"`
 }
 
+// Selects says whether the filter names anything but all.
+func (f *Filter) Selects() bool {
+	return f.Topic != "" || f.Tag != "" || f.Key != "" || f.IDs != nil || f.From != 0 || f.To != 0 || f.Within != 0 || f.State != "" || f.Overdue
+}
+
 // A BulkCancel asks to cancel, or to deliver at once, what a filter selects.
 type BulkCancel struct {
 	Filter Filter `json:"filter"`
@@ -82,7 +87,7 @@ type BulkCancel struct {
 type BulkReschedule struct {
 	Filter Filter `json:"filter"`
 	At     string `json:"deliverAt,omitempty"`    // an instant
-	After  string `json:"deliverAfter,omitempty"` // a duration from when its turn comes
+	After  string `json:"deliverAfter,omitempty"` // a duration from now
 	By     string `json:"by,omitempty"`           // a duration, also negative, from the due that each has
 	Zone   string `json:"tz,omitempty"`           // of an At that names none
 	DryRun bool   `json:"dryRun,omitempty"`
@@ -105,7 +110,7 @@ type OperationState string
 const (
 	OperationRunning OperationState = "running"
 	OperationDone    OperationState = "done"
-	OperationStopped OperationState = "stopped" // before its end: asked to, or by an error
+	OperationStopped OperationState = "stopped" // before its end, by somebody
 	OperationDryRun  OperationState = "dry-run" // it was only counted
 )
 
@@ -114,14 +119,14 @@ type Operation struct {
 	ID      string         `json:"id,omitempty"` // absent of a dry run
 	Kind    string         `json:"kind"`         // cancel, reschedule, deliver, spread or redrive
 	State   OperationState `json:"state"`
-	Filter  *Filter        `json:"filter,omitempty"` // what it selects
+	Filter  *Filter        `json:"filter,omitempty"` // what it selects; absent of a redrive
 	Matched int64          `json:"matched,string"`   // of a dry run and of a spread: how many the filter selects
 	Done    uint64         `json:"done,string"`      // cancelled, moved or delivered so far
 	Missed  uint64         `json:"missed,string"`    // did not wait any more when their turn came
 	Samples []Message      `json:"samples,omitempty"`
 	BeganAt Time           `json:"beganAt,omitzero"`
 	EndedAt Time           `json:"endedAt,omitzero"`
-	Error   string         `json:"error,omitempty"` // why it stopped
+	Error   string         `json:"error,omitempty"` // why it does not go on before a restart
 }
 
 // An Operations lists the bulk operations that are remembered, oldest first.
