@@ -80,7 +80,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		return nil, err
 	}
 	b := &Broker{o: o, e: e, clock: o.Engine.Clock, log: o.Engine.Logger, closing: make(chan struct{})}
-	b.resume()
+	b.resume(ctx)
 	return b, nil
 }
 

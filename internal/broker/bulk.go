@@ -89,17 +89,16 @@ func (b *Broker) specify(ctx context.Context, r *Bulk) (spec, error) {
 	}
 	switch r.Kind {
 	case BulkCancel:
-		return s, nil
 	case BulkDeliver:
 		s.Due = now
-		return s, nil
 	case BulkReschedule:
-		return s, b.specifyMove(ctx, &s, r, sel, now)
+		err = b.specifyMove(ctx, &s, r, sel, now)
 	case BulkSpread:
-		return s, b.specifySpread(&s, r, now)
+		err = b.specifySpread(&s, r, now)
 	default:
-		return s, fmt.Errorf("%w: bulk operation %q, want cancel, reschedule, deliver or spread", ErrInvalid, r.Kind)
+		err = fmt.Errorf("%w: bulk operation %q, want cancel, reschedule, deliver or spread", ErrInvalid, r.Kind)
 	}
+	return s, err
 }
 
 func (b *Broker) specifyMove(ctx context.Context, s *spec, r *Bulk, sel *selection, now int64) error {

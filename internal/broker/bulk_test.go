@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -96,10 +97,10 @@ func TestCancelSurvivesACrash(t *testing.T) {
 	s.send(msgs...)
 	s.send(numbered("u", 100, func(int) Delay { return after(time.Hour) })...)
 	op, left := s.crashDuring(9, func() Operation { return s.bulk(Bulk{Kind: BulkCancel, Filter: Filter{Topic: "t"}}) })
-	s.finish(op.ID, n, 0)
+	s.finish(op.ID, n)
 	s.b.Close()
 	s.open(left)
-	if done := s.finish(op.ID, n, 0); done.Began != s.now() || done.Ended == 0 || done.Kind != "cancel" || done.Filter.Topic != "t" {
+	if done := s.finish(op.ID, n); done.Began != s.now() || done.Ended == 0 || done.Kind != "cancel" || done.Filter.Topic != "t" {
 		t.Errorf("operation %+v", done)
 	}
 	if got := len(s.pending(Filter{})); got != 100 {
@@ -151,7 +152,7 @@ func TestShiftMovesEachOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.finish(op.ID, n-1, 0)
+	s.finish(op.ID, n-1)
 	for _, v := range s.pending(Filter{}) {
 		want := base + 700_000
 		switch v.ID {
@@ -174,7 +175,7 @@ func TestShiftEarlier(t *testing.T) {
 	s := newStand(t)
 	s.send(numbered("t", 5, func(i int) Delay { return after(time.Duration(5-i) * time.Second) })...)
 	op := s.bulk(Bulk{Kind: BulkReschedule, By: -time.Hour})
-	s.finish(op.ID, 5, 0)
+	s.finish(op.ID, 5)
 	s.step(0)
 	s.wantVisible("t", "4", "3", "2", "1", "0")
 }
@@ -183,12 +184,12 @@ func TestBulkRescheduleAndDeliver(t *testing.T) {
 	s := newStand(t)
 	r := s.send(numbered("t", 6, func(int) Delay { return after(time.Hour) })...)
 	op := s.bulk(Bulk{Kind: BulkReschedule, Filter: Filter{Key: "3"}, Delay: after(2 * time.Hour)})
-	s.finish(op.ID, 1, 0)
+	s.finish(op.ID, 1)
 	if v := s.pending(Filter{Key: "3"}); len(v) != 1 || v[0].Due != s.now()+7_200_000 {
 		t.Errorf("by key: %+v", v)
 	}
 	op = s.bulk(Bulk{Kind: BulkDeliver, Filter: Filter{IDs: []string{r[4].ID.String(), r[1].Handle, r[1].ID.String(), "00000000000000ff"}}})
-	s.finish(op.ID, 2, 0)
+	s.finish(op.ID, 2)
 	s.step(0)
 	s.wantVisible("t", "1", "4")
 	if err := s.b.PauseTopic(t.Context(), "t"); err != nil {
@@ -196,7 +197,7 @@ func TestBulkRescheduleAndDeliver(t *testing.T) {
 	}
 	s.step(time.Hour)
 	op = s.bulk(Bulk{Kind: BulkCancel, Filter: Filter{State: StatePaused, From: 1}})
-	s.finish(op.ID, 3, 0)
+	s.finish(op.ID, 3)
 	s.b.ResumeTopic(t.Context(), "t")
 	s.step(2 * time.Hour)
 	s.wantVisible("t", "1", "4", "3")
@@ -214,11 +215,11 @@ func TestSpread(t *testing.T) {
 	})
 	s.b.Close()
 	s.open(left)
-	if done := s.finish(op.ID, n, 0); done.Matched != n {
+	if done := s.finish(op.ID, n); done.Matched != n {
 		t.Errorf("matched %d, want %d", done.Matched, n)
 	}
 	for i, v := range s.pending(Filter{}) {
-		if want := from + 10_001*int64(i)/n; v.Due != want || v.Key != fmt.Sprint(i) {
+		if want := from + 10_001*int64(i)/n; v.Due != want || v.Key != strconv.Itoa(i) {
 			t.Fatalf("message %d: key %s due +%d, want +%d", i, v.Key, v.Due-from, want-from)
 		}
 	}
@@ -228,7 +229,7 @@ func TestSpread(t *testing.T) {
 func TestBulkByTag(t *testing.T) {
 	s := newStand(t)
 	s.send(Message{Topic: "t", Key: "a", Tag: "x", Delay: after(time.Hour)}, Message{Topic: "t", Key: "b", Tag: "y", Delay: after(time.Hour)})
-	s.finish(s.bulk(Bulk{Kind: BulkCancel, Filter: Filter{Tag: "x"}}).ID, 1, 0)
+	s.finish(s.bulk(Bulk{Kind: BulkCancel, Filter: Filter{Tag: "x"}}).ID, 1)
 	if got := keysOf(s.pending(Filter{})); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("left: %q", got)
 	}
@@ -268,7 +269,7 @@ func TestBulkIsChecked(t *testing.T) {
 	}
 	// A shift that cannot pass the limit, for what is selected is near.
 	op := s.bulk(Bulk{Kind: BulkReschedule, By: 100 * 24 * time.Hour, Filter: Filter{To: s.now() + 3_600_000}})
-	s.finish(op.ID, 0, 0)
+	s.finish(op.ID, 0)
 }
 
 // TestOperationsAreStopped: one that was stopped does not go on, here or after a

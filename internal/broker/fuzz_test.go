@@ -91,7 +91,6 @@ func FuzzCursor(f *testing.F) {
 	f.Add(first.Cursor[1:])
 	f.Add(first.Cursor + "\n")
 	f.Fuzz(func(t *testing.T, s string) {
-
 		key, err := parseCursor(s)
 		if err != nil {
 			refused(t, s, err)

@@ -37,7 +37,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 		table = rest[:i+1]
 	}
 	if *update {
-		if err := os.WriteFile(path, []byte(before+head+want.String()+rest[len(table):]), 0o644); err != nil { //nolint:gosec // a page of the docs
+		if err := os.WriteFile(path, []byte(before+head+want.String()+rest[len(table):]), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return

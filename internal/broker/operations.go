@@ -92,7 +92,7 @@ func (b *Broker) worker(kind string) func(context.Context, *run) error {
 }
 
 // resume starts what was running when the store was closed.
-func (b *Broker) resume() {
+func (b *Broker) resume(ctx context.Context) {
 	for _, op := range b.e.Operations() {
 		if op.State != record.OperationRunning {
 			continue
@@ -107,7 +107,7 @@ func (b *Broker) resume() {
 			continue
 		}
 		b.operations.mu.Lock()
-		b.startLocked(op.Number, s)
+		b.startLocked(ctx, op.Number, s)
 		b.operations.mu.Unlock()
 	}
 }
@@ -149,13 +149,15 @@ func (b *Broker) begin(ctx context.Context, s spec, text string) (uint64, error)
 	}
 	number, err := b.e.BeginOperation(context.WithoutCancel(ctx), text) // or it would have begun, and not run
 	if err == nil {
-		b.startLocked(number, s)
+		b.startLocked(ctx, number, s)
 	}
 	return number, err
 }
 
-func (b *Broker) startLocked(number uint64, s spec) {
-	ctx, stop := context.WithCancel(context.Background())
+// startLocked has an operation run until it is done or stopped, whatever becomes
+// of ctx.
+func (b *Broker) startLocked(ctx context.Context, number uint64, s spec) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r := &run{number: number, spec: s, stop: stop, ended: make(chan struct{})}
 	o := &b.operations
 	if o.running == nil {
@@ -182,10 +184,12 @@ func (b *Broker) perform(ctx context.Context, r *run) error {
 	if err == nil {
 		err = b.e.EndOperation(context.WithoutCancel(ctx), r.number, record.OperationDone)
 	}
-	if err == nil || ctx.Err() != nil || errors.Is(err, engine.ErrGone) {
-		return nil // done, closing, or stopped by somebody
+	if ctx.Err() != nil || errors.Is(err, engine.ErrGone) {
+		err = nil // the store is closing, or somebody stopped it
 	}
-	b.log.Error("bulk operation does not go on before a restart", slog.Uint64("number", r.number), slog.Any("error", err))
+	if err != nil {
+		b.log.Error("bulk operation does not go on before a restart", slog.Uint64("number", r.number), slog.Any("error", err))
+	}
 	return err
 }
 

@@ -77,7 +77,8 @@ func (b *Broker) selects(ctx context.Context, f Filter) (*selection, error) {
 	}
 	slices.Sort(s.ids)
 	s.ids = slices.Compact(s.ids)
-	return s, s.look(ctx)
+	err := s.look(ctx)
+	return s, err
 }
 
 // family is the number by which the topic is counted, 0 for all.

@@ -145,7 +145,8 @@ func (b *Broker) prepare(ctx context.Context, m *Message) (engine.Send, error) {
 	if m.Idempotency == "" && m.Name == "" && m.Half == "" {
 		return s, nil
 	}
-	return s, b.underTerms(m, t, &s)
+	err = b.underTerms(m, t, &s)
+	return s, err
 }
 
 func (b *Broker) receipt(ctx context.Context, r *Receipt, s *engine.Send, m *Message) {

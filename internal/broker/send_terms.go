@@ -92,11 +92,11 @@ func addNumber(h hash.Hash, n int64) { h.Write(binary.BigEndian.AppendUint64(nil
 // repeated answers a message without sending it whose idempotency key is known
 // already. Two that are sent at once are told apart when they are applied.
 func (b *Broker) repeated(ctx context.Context, r *Receipt, terms *record.Terms) (known bool, err error) {
-	id, print, counts, err := b.e.Once(terms.Once)
+	id, sent, counts, err := b.e.Once(terms.Once)
 	if err != nil || !counts {
 		return false, err
 	}
-	if print != terms.Print {
+	if sent != terms.Print {
 		return false, fmt.Errorf("%w: message %v was sent under this key and says something else", ErrMismatch, id)
 	}
 	return true, b.repeat(ctx, r, id)

@@ -102,7 +102,7 @@ func (r *TimelineRequest) bounds(q *engine.CountQuery, first, last int64) error 
 	if r.Step < 0 || r.Step%time.Minute != 0 || r.Step > 366*24*time.Hour {
 		return fmt.Errorf("%w: step %v, want whole minutes, a year at most", ErrInvalid, r.Step)
 	}
-	from, to := r.From/minuteMs, min(r.To/minuteMs, math.MaxUint32)
+	from, to := min(r.From/minuteMs, math.MaxUint32), r.To/minuteMs
 	if r.To%minuteMs != 0 {
 		to++
 	}
