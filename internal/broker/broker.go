@@ -54,6 +54,9 @@ type Broker struct {
 	administering sync.Mutex // of who changes a topic by what it was
 	checks        checks
 	operations    operations
+	burying       sync.Mutex // of who buries by a lease that is not in memory
+	graves        sync.Mutex // of who takes dead letters away
+	locks         group.Locks
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -200,20 +203,6 @@ func (b *Broker) roomForTopic(name string) error {
 		return fmt.Errorf("%w: %d topics, topic %q would be one more; use one that there is, or delete one", ErrFull, topics, name)
 	}
 	return nil
-}
-
-// group finds a consumer group, or makes it. A new group begins at the earliest.
-func (b *Broker) group(ctx context.Context, name string) (*group.Group, error) {
-	if g := b.e.GroupNamed(name); g != nil {
-		return g, nil
-	}
-	if err := checkGroup(name); err != nil {
-		return nil, err
-	}
-	if _, groups := b.e.Sizes(); groups >= MaxGroups {
-		return nil, fmt.Errorf("%w: %d groups, group %q would be one more; receive with one that there is", ErrFull, groups, name)
-	}
-	return b.e.MakeGroup(ctx, record.Group{Name: name, Start: record.StartEarliest})
 }
 
 // standing tells how an offset is leased. It makes no leases for who only looks:

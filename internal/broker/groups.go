@@ -3,15 +3,17 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/duemq/duemq/internal/group"
 	"github.com/duemq/duemq/internal/record"
 )
 
 // ErrGroupUnknown says that there is no consumer group of that name.
 var ErrGroupUnknown = errors.New("unknown group")
 
-// Where a new group begins in each queue.
+// A StartPolicy says where a new group begins in each queue.
 type StartPolicy = record.StartPolicy
 
 // The start policies.
@@ -87,33 +89,52 @@ type Position struct {
 	Value int64
 }
 
-// CreateGroup makes a consumer group. One that is there and has the same
-// configuration is the answer too; with another it is ErrExists.
-func (b *Broker) CreateGroup(ctx context.Context, name string, c GroupConfig) (GroupInfo, error) {
-	return GroupInfo{}, errors.ErrUnsupported
+// deadGroup is the group that is finished with the dead letters that were
+// redriven or purged. Nobody else consumes in its name.
+const deadGroup = "%DLQ%"
+
+// A subscriber is a group as it stood when a call began. What the group itself
+// says is the applier's to change.
+type subscriber struct {
+	record.Group
+
+	state *group.Group
 }
 
-// UpdateGroup gives a group another configuration. Where it starts is of no
-// consequence in queues in which it has begun.
-func (b *Broker) UpdateGroup(ctx context.Context, name string, c GroupConfig) (GroupInfo, error) {
-	return GroupInfo{}, errors.ErrUnsupported
+// subscriber finds a consumer group, or makes it. A new one begins at the
+// earliest.
+func (b *Broker) subscriber(ctx context.Context, name string) (subscriber, error) {
+	if s, err := b.known(name); err == nil || !errors.Is(err, ErrGroupUnknown) {
+		return s, err
+	}
+	return b.makeGroup(ctx, record.Group{Name: name, Start: record.StartEarliest})
 }
 
-// Group tells how a consumer group stands: ErrGroupUnknown if there is none.
-func (b *Broker) Group(name string) (GroupInfo, error) { return GroupInfo{}, errors.ErrUnsupported }
+// known finds a consumer group that there is.
+func (b *Broker) known(name string) (subscriber, error) {
+	if name == deadGroup {
+		return subscriber{}, fmt.Errorf("%w: group %q belongs to the broker; choose another name", ErrForbidden, name)
+	}
+	g, now := b.e.GroupNow(name)
+	if g == nil {
+		return subscriber{}, fmt.Errorf("%w: %q; it is made by its first receive", ErrGroupUnknown, short(name))
+	}
+	return subscriber{now, g}, nil
+}
 
-// GroupList gives all groups in the order in which they were made, without their
-// queues.
-func (b *Broker) GroupList() []GroupInfo { return nil }
-
-// DeleteGroup deletes a group, with its positions, what waits for its retry and
-// its dead letters.
-func (b *Broker) DeleteGroup(ctx context.Context, name string) error { return errors.ErrUnsupported }
-
-// Reset has a group go on at another position of a topic, in all its queues.
-// Attempts, leases and what waits for its retry are forgotten. The answer tells
-// how each queue stood before and, in To, where the group goes on. A dry run
-// changes nothing.
-func (b *Broker) Reset(ctx context.Context, group, topic string, to Position, dryRun bool) ([]GroupQueue, error) {
-	return nil, errors.ErrUnsupported
+func (b *Broker) makeGroup(ctx context.Context, g record.Group) (subscriber, error) {
+	if err := checkGroup(g.Name); err != nil {
+		return subscriber{}, err
+	}
+	if _, groups := b.e.Sizes(); groups >= MaxGroups {
+		return subscriber{}, fmt.Errorf("%w: %d groups, group %q would be one more; receive with one that there is", ErrFull, groups, g.Name)
+	}
+	if _, err := b.e.MakeGroup(ctx, g); err != nil {
+		return subscriber{}, err
+	}
+	state, now := b.e.GroupNow(g.Name)
+	if state == nil {
+		return subscriber{}, fmt.Errorf("%w: %q was deleted in this moment", ErrGroupUnknown, g.Name)
+	}
+	return subscriber{now, state}, nil
 }

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"strconv"
@@ -63,7 +64,8 @@ func short(s string) string {
 	return s
 }
 
-// A Lease names one delivery: group, queue, offset and attempt.
+// A lease names one delivery: group, queue, offset and attempt. Its text is
+// base64 of "l1 group queue offset attempt".
 type lease struct {
 	group   string
 	queue   record.QueueNumber
@@ -71,31 +73,64 @@ type lease struct {
 	attempt uint32
 }
 
+// maxLeaseBytes bounds a lease's text, decoded: a group's name and three
+// numbers fit.
+const maxLeaseBytes = 192
+
 func (l lease) String() string {
-	b := make([]byte, 0, 64)
-	b = append(b, "l1 "...)
+	var raw [maxLeaseBytes]byte
+	b := append(raw[:0], "l1 "...)
 	b = append(b, l.group...)
 	b = strconv.AppendUint(append(b, ' '), uint64(l.queue), 10)
 	b = strconv.AppendUint(append(b, ' '), uint64(l.offset), 10)
 	b = strconv.AppendUint(append(b, ' '), uint64(l.attempt), 10)
-	return base64.RawURLEncoding.EncodeToString(b)
+	var text [maxLeaseBytes * 4 / 3]byte
+	return string(base64.RawURLEncoding.AppendEncode(text[:0], b))
 }
 
 func parseLease(s string) (lease, error) {
-	bad := fmt.Errorf("%w: %q is not a lease", ErrInvalid, short(s))
-	raw, err := base64.RawURLEncoding.DecodeString(s)
+	var buf [maxLeaseBytes]byte
+	name, l, err := scanLease(buf[:], s)
+	l.group = string(name)
+	return l, err
+}
+
+// scanLease reads a lease but for its group, whose name it leaves in buf.
+func scanLease(buf []byte, s string) (name []byte, l lease, err error) {
+	var text [maxLeaseBytes * 4 / 3]byte
+	if len(s) > len(text) {
+		return nil, l, notALease(s)
+	}
+	n, err := base64.RawURLEncoding.Decode(buf, text[:copy(text[:], s)])
 	if err != nil {
-		return lease{}, bad
+		return nil, l, notALease(s)
 	}
-	items := strings.Split(string(raw), " ")
-	if len(items) != 5 || items[0] != "l1" {
-		return lease{}, bad
+	rest, ok := bytes.CutPrefix(buf[:n], []byte("l1 "))
+	name, rest, cut := bytes.Cut(rest, []byte{' '})
+	queue, rest, okQueue := number(rest, 32)
+	offset, rest, okOffset := number(rest, 62)
+	attempt, rest, okAttempt := number(rest, 32)
+	if !ok || !cut || !okQueue || !okOffset || !okAttempt || len(rest) > 0 || buf[n-1] == ' ' {
+		return nil, l, notALease(s)
 	}
-	q, qerr := strconv.ParseUint(items[2], 10, 32)
-	o, oerr := strconv.ParseUint(items[3], 10, 62)
-	a, aerr := strconv.ParseUint(items[4], 10, 32)
-	if qerr != nil || oerr != nil || aerr != nil {
-		return lease{}, bad
+	return name, lease{queue: record.QueueNumber(queue), offset: record.Offset(offset), attempt: uint32(attempt)}, nil
+}
+
+func notALease(s string) error { return fmt.Errorf("%w: %q is not a lease", ErrInvalid, short(s)) }
+
+// number reads a decimal number of so many bits, up to a blank or the end.
+func number(s []byte, bits uint) (n uint64, rest []byte, ok bool) {
+	digits, rest, _ := bytes.Cut(s, []byte{' '})
+	if len(digits) == 0 || len(digits) > 20 {
+		return 0, rest, false
 	}
-	return lease{group: items[1], queue: record.QueueNumber(q), offset: record.Offset(o), attempt: uint32(a)}, nil
+	for _, d := range digits {
+		if d < '0' || d > '9' || n > (1<<bits-1)/10 {
+			return 0, rest, false
+		}
+		if n = 10*n + uint64(d-'0'); n > 1<<bits-1 {
+			return 0, rest, false
+		}
+	}
+	return n, rest, true
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/duemq/duemq/internal/engine"
@@ -66,11 +67,25 @@ func (v *View) Lateness() time.Duration {
 }
 
 // view makes a view of a record. Body and properties are the record's.
-func (b *Broker) view(t *engine.Topic, q record.QueueNumber, m *record.Message, id record.ID) View {
-	return View{
-		ID: id, Topic: t.Name, Queue: queueOf(t, q), Key: m.Key, Tag: m.Tag,
-		Properties: slices.Clone(m.Properties), Body: m.Body, Born: m.Born, Stored: m.Stored,
-		Due: m.Due, Level: int(m.Level),
+func (b *Broker) view(t *engine.Topic, q record.QueueNumber, m *record.Message, id record.ID) (v View) {
+	v.fill(t.Name, queueOf(t, q), m, id)
+	v.Body = m.Body
+	if group, topic, ok := parseRetry(t.Name); ok {
+		v.Topic, v.Group, v.OriginTopic, v.Attempt = topic, group, topic, attemptsBefore(m)
+	} else if group, ok := strings.CutPrefix(t.Name, deadPrefix); ok {
+		v.Group, v.Attempt = group, attemptsBefore(m)
+	}
+	return v
+}
+
+// fill takes over what a record says, but for its body.
+func (v *View) fill(topic string, queue int, m *record.Message, id record.ID) {
+	v.ID, v.Topic, v.Queue, v.Key, v.Tag = id, topic, queue, m.Key, m.Tag
+	v.Properties = slices.Clone(m.Properties)
+	v.Born, v.Stored, v.Due, v.Level = m.Born, m.Stored, m.Due, int(m.Level)
+	if len(m.Extensions) > 0 {
+		v.Origin = originOf(m)
+		v.OriginTopic, v.Reason = string(extension(m, record.ExtTopic)), string(extension(m, record.ExtReason))
 	}
 }
 
@@ -147,28 +162,83 @@ func (b *Broker) locate(v *View, q record.QueueNumber, due, stored int64) error 
 		return nil
 	}
 	v.Offset, v.HasOffset, v.VisibleAt, v.State = offset, true, entry.VisibleAt, StateReady
-	began, finished := 0, 0
+	t, _ := b.e.TopicOf(q)
+	if t == nil {
+		return nil
+	}
+	if strings.HasPrefix(t.Name, deadPrefix) {
+		return b.locateDead(v, q)
+	}
+	return b.locateGroups(v, q)
+}
+
+// locateGroups tells how the groups that began in its queue stand with a visible
+// message.
+func (b *Broker) locateGroups(v *View, q record.QueueNumber) error {
+	began, finished, before := 0, 0, v.Attempt
 	for _, g := range b.e.Groups() {
-		done := false
-		err := b.e.Progress(g, q, func(p *group.Progress, _ engine.Bounds) { done = p.Finished(offset) })
-		if err != nil {
+		var s groupStanding
+		if err := b.groupStands(g, q, v.Offset, &s); err != nil {
 			return err
 		}
-		inflight, attempts := b.standing(leaseKey{g.Number, q}, offset)
-		if !done && !inflight && attempts == 0 {
+		if !s.began {
 			continue
 		}
 		began++
-		v.Attempt = max(v.Attempt, int(attempts))
+		if s.attempts > 0 {
+			v.Attempt = max(v.Attempt, before+int(s.attempts))
+		}
 		switch {
-		case done:
+		case s.done:
 			finished++
-		case inflight:
+		case s.inflight:
 			v.State = StateInflight
+		case s.due > b.e.Now():
+			if v.NextAttempt == 0 || s.due < v.NextAttempt {
+				v.NextAttempt = s.due
+			}
+			if v.State != StateInflight {
+				v.State = StateRetrying
+			}
 		}
 	}
 	if began > 0 && began == finished {
 		v.State = StateAcked
 	}
 	return nil
+}
+
+// A groupStanding is how a group stands with a message.
+type groupStanding struct {
+	began, done, inflight bool
+	attempts              uint32
+	due                   int64 // Unix ms: not delivered again before
+}
+
+func (b *Broker) groupStands(g *group.Group, q record.QueueNumber, o record.Offset, s *groupStanding) error {
+	var number record.GroupNumber
+	err := b.e.Progress(g, q, func(p *group.Progress, _ engine.Bounds) {
+		number, s.began = g.Number, g.Progress(q) != nil
+		s.done, s.attempts, s.due = p.Finished(o), p.Attempts(o), p.Due(o)
+	})
+	if err != nil || s.done {
+		return err
+	}
+	inflight, attempts := b.standing(leaseKey{number, q}, o)
+	s.inflight, s.attempts = inflight, max(s.attempts, attempts)
+	return nil
+}
+
+// locateDead tells whether a dead letter was redriven or purged.
+func (b *Broker) locateDead(v *View, q record.QueueNumber) error {
+	v.State = StateDead
+	g, _ := b.e.GroupNow(deadGroup)
+	if g == nil {
+		return nil
+	}
+	return b.e.Progress(g, q, func(p *group.Progress, _ engine.Bounds) {
+		if p.Finished(v.Offset) {
+			v.State = StateAcked
+		}
+	})
 }

@@ -86,6 +86,8 @@ func (b *Broker) worker(kind string) func(context.Context, *run) error {
 	switch BulkKind(kind) {
 	case BulkCancel, BulkReschedule, BulkDeliver, BulkSpread:
 		return b.bulk
+	case redriveKind:
+		return b.redrive
 	default:
 		return nil
 	}
@@ -250,6 +252,9 @@ func (b *Broker) operationView(op *engine.Operation) Operation {
 	v := Operation{
 		ID: "op-" + strconv.FormatUint(op.Number, 10), Kind: s.Kind, Filter: s.Filter, Matched: s.Matched,
 		Done: op.Done, Missed: op.Missed, Began: op.Began, Ended: op.Ended,
+	}
+	if s.Redrive != nil {
+		v.Done, v.Missed = redriven(op.Cursor)
 	}
 	switch op.State {
 	case record.OperationDone:

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/duemq/duemq/internal/group"
 	"github.com/duemq/duemq/internal/record"
 )
@@ -36,4 +39,32 @@ func (e *Engine) GroupQueues(g *group.Group) []record.QueueNumber {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	return g.Queues()
+}
+
+// Redrive finishes offsets for a group and sends messages in their place, as a
+// step of a bulk operation whose cursor tells of it: all in one batch, durable
+// on return. ErrGone: the operation did not run any more, and the step was done
+// uncounted.
+func (e *Engine) Redrive(ctx context.Context, a record.Ack, msgs []record.Message, d Delay, o record.Operate) error {
+	bytes := 0
+	for i := range msgs {
+		bytes += len(msgs[i].Body) + 512
+	}
+	out, _, err := e.together(ctx, len(msgs)+2, bytes, func(dst []byte, now instant) ([]byte, error) {
+		dst = record.AppendAck(dst, &a)
+		for i := range msgs {
+			m := &msgs[i]
+			var err error
+			if m.Due, m.Level, err = now.resolve(d); err != nil {
+				return dst, err
+			}
+			m.Stored = now.stamp
+			dst = record.AppendSend(dst, m)
+		}
+		return record.AppendOperate(dst, &o), nil
+	})
+	if err == nil && out.Gone {
+		err = fmt.Errorf("bulk operation %d: %w", o.Number, ErrGone)
+	}
+	return err
 }
