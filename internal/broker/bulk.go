@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -40,7 +41,8 @@ type Bulk struct {
 // Limits of bulk operations.
 const (
 	MaxSample = 100
-	bulkChunk = 500 // messages of one step: an apply of less than a millisecond
+	bulkChunk = 500     // messages of one step: an apply of less than a millisecond
+	bulkPage  = 1 << 14 // looked for at a time, which passes over all that is in memory
 )
 
 // StartBulk begins a bulk operation, which goes on in the background and after a
@@ -242,21 +244,31 @@ func (b *Broker) chunks(ctx context.Context, s *spec, after record.Key, fn func(
 			return err
 		}
 		var page []engine.Listed
-		if page, after, more, err = sel.next(after, bulkChunk); err != nil {
+		if page, after, more, err = sel.next(after, bulkPage); err != nil {
 			return err
 		}
-		if err := ctx.Err(); err != nil {
-			return err // the page may be what nobody selected
-		}
-		if page, err = b.e.Settled(page, s.Before); err != nil {
-			return err
-		}
-		if page = b.tagged(page, s.Filter.Tag); len(page) == 0 {
-			continue
-		}
-		if err := fn(page, after); err != nil {
-			return err
+		for chunk := range slices.Chunk(page, bulkChunk) {
+			if err := ctx.Err(); err != nil {
+				return err // the page may be what nobody selected
+			}
+			if err := b.chunk(s, chunk, fn); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// chunk calls fn with what of a chunk has stayed as it was when the operation
+// began.
+func (b *Broker) chunk(s *spec, chunk []engine.Listed, fn func(page []engine.Listed, cursor record.Key) error) error {
+	cursor := chunk[len(chunk)-1].Key()
+	page, err := b.e.Settled(chunk, s.Before)
+	if err != nil {
+		return err
+	}
+	if page = b.tagged(page, s.Filter.Tag); len(page) == 0 {
+		return nil
+	}
+	return fn(page, cursor)
 }
