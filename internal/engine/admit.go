@@ -60,7 +60,7 @@ func (m *machine) post(c *record.Command, id record.ID, eff *effects) (Outcome, 
 // repeated looks whether a message was sent under the same key before.
 func (m *machine) repeated(t *record.Terms) (Outcome, bool, error) {
 	e, counts, err := m.stands(t.Once)
-	if err != nil || !counts {
+	if err != nil || !counts || m.bugs.RepeatFiles {
 		return Outcome{}, false, err
 	}
 	return Outcome{Repeat: true, First: e.ID, Mismatch: e.Print != t.Print}, true, nil

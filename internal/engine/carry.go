@@ -102,13 +102,14 @@ type carrier struct {
 	keys   []keys.Change
 	report []error // what could not be carried
 	moves  int     // messages carried
+	bugs   Bugs
 }
 
 // carrier notes what the next cut has to carry and to forget.
 func (m *machine) carrier() carrier {
 	c := carrier{
 		swept: m.swept, ranges: m.carries, rekeyed: m.rekeyed, carried: m.keep.carried,
-		from: m.keep.from(), trim: m.keep.trim, stamp: m.stamp,
+		from: m.keep.from(), trim: m.keep.trim, stamp: m.stamp, bugs: m.bugs,
 		lots: m.parking.copy(), halves: make(map[record.ID]int64),
 	}
 	c.damaged = slices.DeleteFunc(slices.Clone(c.damaged), func(d damage) bool { return d.until < c.trim })
@@ -229,7 +230,7 @@ func (c *carrier) collect(x *index.Index, l segments, line *timeline.Frozen, r s
 			if !waits {
 				due, waits = c.waited(&r, ref, fate, moved)
 			}
-			if waits {
+			if waits && !(moved && c.bugs.CarryLosesMoved) {
 				bodies = append(bodies, body{due: due, id: id, size: uint32(cmd.Size), queue: ref.Queue})
 			}
 		}

@@ -341,14 +341,21 @@ func (t told) check(e *Engine, s *Send, earliest int64, visible int) error {
 	return nil
 }
 
-// crashAtEvery runs a workload and takes a crash before every stride-th
+// A trial is a workload on a disk that crashes, and what it had been told by then.
+type trial[T any] struct {
+	disk   *fs.Faulty
+	clock  *clock.Fake
+	run    func() error
+	word   func() T
+	verify func(disk *vfs.MemFS, word T, at time.Time) error
+}
+
+// crashAtEvery runs the workload and takes a crash before every stride-th
 // operation of the disk, keeping part of what was not synced.
-func crashAtEvery(seed uint64, stride int, bugs Bugs) error {
-	disk := fs.NewFaulty(fs.NewMem())
-	w := newWitness(seed, disk, bugs)
+func (x *trial[T]) crashAtEvery(seed uint64, stride int) error {
 	type crash struct {
 		disk *vfs.MemFS
-		told told
+		word T
 		at   time.Time
 		op   fs.Op
 	}
@@ -356,29 +363,36 @@ func crashAtEvery(seed uint64, stride int, bugs Bugs) error {
 	var crashes []crash
 	rng := rand.New(rand.NewPCG(seed, 3))
 	n := 0
-	disk.Hooks(func(op fs.Op) {
+	x.disk.Hooks(func(op fs.Op) {
 		mu.Lock()
 		defer mu.Unlock()
 		if n++; n%stride != 0 {
 			return
 		}
-		t := w.copy() // before the disk: what is told later is not asked for
-		c, err := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 0, 30, 70}[n/stride%4], RNG: rng})
+		word := x.word() // before the disk: what is told later is not asked for
+		c, err := x.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 0, 30, 70}[n/stride%4], RNG: rng})
 		if err == nil {
-			crashes = append(crashes, crash{c, t, w.clock.Now().Time(), op})
+			crashes = append(crashes, crash{c, word, x.clock.Now().Time(), op})
 		}
 	}, nil)
-	err := w.run(120)
-	disk.Hooks(nil, nil)
+	err := x.run()
+	x.disk.Hooks(nil, nil)
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", seed, err)
 	}
 	for i, c := range crashes {
-		if err := w.verify(c.disk, c.told, c.at); err != nil {
+		if err := x.verify(c.disk, c.word, c.at); err != nil {
 			return fmt.Errorf("seed %d, crash %d of %d before %v: %w", seed, i, len(crashes), c.op, err)
 		}
 	}
 	return nil
+}
+
+func crashAtEvery(seed uint64, stride int, bugs Bugs) error {
+	disk := fs.NewFaulty(fs.NewMem())
+	w := newWitness(seed, disk, bugs)
+	x := trial[told]{disk, w.clock, func() error { return w.run(120) }, w.copy, w.verify}
+	return x.crashAtEvery(seed, stride)
 }
 
 // TestCrashAtEveryOperation cuts the power before each write, sync, rename and

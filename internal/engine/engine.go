@@ -99,6 +99,11 @@ type Options struct {
 type Bugs struct {
 	FloorDue  bool // a due is rounded down
 	EarlyTick bool // a tick is applied before it is synced
+
+	CarryLosesMoved bool // a carry leaves behind what was moved
+	RemoveEarly     bool // segments go before the cut that gives them up is durable
+	RepeatFiles     bool // a repeat under an idempotency key is filed as if it were the first
+
 	Log       log.Bugs
 	Index     index.Bugs
 }

@@ -60,3 +60,24 @@ func TestExam(t *testing.T) {
 		})
 	}
 }
+
+// TestStewardExam seeds faults of what is kept, each of which has to be caught.
+func TestStewardExam(t *testing.T) {
+	for name, b := range map[string]Bugs{
+		"carry leaves moved messages behind":            {CarryLosesMoved: true},
+		"segments removed before the cut is durable":    {RemoveEarly: true},
+		"a repeat under an idempotency key files again": {RepeatFiles: true},
+		"skip fsync":                            {Log: log.Bugs{SkipSync: true}},
+		"applied index saved ahead of its data": {Index: index.Bugs{AppliedAhead: SpaceState}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := uint64(1); seed <= 4; seed++ {
+				if err := stewardCrashes(seed, 5, b); err != nil {
+					t.Log(err)
+					return
+				}
+			}
+			t.Fatal("not caught")
+		})
+	}
+}

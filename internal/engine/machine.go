@@ -43,6 +43,7 @@ type machine struct {
 	carries []stretch              // of the log, that the next cut carries
 	rekeyed map[record.ID]struct{} // carried messages that were moved since the last cut
 	swept   swept
+	bugs    Bugs
 
 	nextQueue record.QueueNumber
 	cuts      uint32 // number of the last cut begun

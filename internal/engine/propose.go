@@ -240,6 +240,12 @@ func (e *Engine) trimAndCarry(ctx context.Context, p plan) error {
 		if err != nil {
 			return err
 		}
+		if e.o.Bugs.RemoveEarly {
+			e.mu.RLock()
+			from := e.m.keep.from()
+			e.mu.RUnlock()
+			e.removes <- from
+		}
 	}
 	if p.carry > 0 {
 		_, _, err := e.together(ctx, 1, 32, func(dst []byte, _ instant) ([]byte, error) {

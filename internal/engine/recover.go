@@ -48,6 +48,7 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return e.remedy(err)
 	}
+	m.bugs = e.o.Bugs
 	e.m, e.cutEnd = m, from.Position
 	e.carriedTo.Store(uint64(m.keep.carried))
 	e.log, err = log.Open(log.Options{
