@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -26,6 +27,32 @@ func open(dir string, mod func(*broker.Options)) (*broker.Broker, error) {
 		mod(&o)
 	}
 	return broker.Open(context.Background(), o)
+}
+
+// A shifted clock is the real one, off by so much. Opening a store under it goes
+// where its messages fall due without waiting for that.
+type shifted struct {
+	clock.Clock
+	by time.Duration
+}
+
+// Now reads both clocks; the wall clock is off.
+func (c shifted) Now() clock.Reading {
+	r := c.Clock.Now()
+	r.Wall += int64(c.by)
+	return r
+}
+
+// openAt opens a store so that it is that instant now.
+func openAt(dir string, now time.Time, mod func(*broker.Options)) (*broker.Broker, shifted, error) {
+	c := shifted{clock.Real(), time.Until(now)}
+	b, err := open(dir, func(o *broker.Options) {
+		o.Engine.Clock = c
+		if mod != nil {
+			mod(o)
+		}
+	})
+	return b, c, err
 }
 
 // A delayer says when the i-th message is due.
@@ -59,7 +86,12 @@ func body(n int) []byte {
 }
 
 // A load is messages of one size, sent by several senders batch by batch.
-type load struct{ n, size, senders, batch int }
+type load struct {
+	n, size, senders, batch int
+
+	topic func(i int) string                   // nil: topic
+	seen  func(i int, receipt *broker.Receipt) // of the i-th message; nil: nobody looks
+}
 
 // fill sends a load.
 func fill(b *broker.Broker, l load, d delayer) error {
@@ -73,10 +105,19 @@ func fill(b *broker.Broker, l load, d delayer) error {
 				msgs := make([]broker.Message, min(batch, n-from))
 				for i := range msgs {
 					msgs[i] = broker.Message{Topic: topic, Body: payload, Delay: d(from + i)}
+					if l.topic != nil {
+						msgs[i].Topic = l.topic(from + i)
+					}
 				}
-				if err := send(b, msgs); err != nil {
+				receipts, err := send(b, msgs)
+				if err != nil {
 					errs <- err
 					return
+				}
+				for i := range receipts {
+					if l.seen != nil {
+						l.seen(from+i, &receipts[i])
+					}
 				}
 			}
 		})
@@ -86,28 +127,36 @@ func fill(b *broker.Broker, l load, d delayer) error {
 	return <-errs
 }
 
-func send(b *broker.Broker, msgs []broker.Message) error {
+func send(b *broker.Broker, msgs []broker.Message) ([]broker.Receipt, error) {
 	receipts, err := b.Send(context.Background(), msgs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range receipts {
 		if receipts[i].Err != nil {
-			return receipts[i].Err
+			return nil, receipts[i].Err
 		}
 	}
-	return nil
+	return receipts, nil
 }
 
-// drain has consumers receive and acknowledge until n messages were received.
-func drain(b *broker.Broker, n, consumers, most int, seen func([]broker.Delivery)) error {
+// A taking is consumers that receive and acknowledge n messages of a topic.
+type taking struct {
+	topic           string // "": topic
+	n               int
+	consumers, most int
+	seen            func([]broker.Delivery) // nil: nobody looks
+}
+
+// drain has consumers receive and acknowledge until all were received.
+func drain(b *broker.Broker, t taking) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var mu sync.Mutex
-	left := n
+	left := t.n
 	var wg sync.WaitGroup
-	errs := make(chan error, consumers)
-	for range consumers {
+	errs := make(chan error, t.consumers)
+	for range t.consumers {
 		wg.Go(func() {
 			for {
 				mu.Lock()
@@ -116,10 +165,10 @@ func drain(b *broker.Broker, n, consumers, most int, seen func([]broker.Delivery
 				if done {
 					return
 				}
-				got, err := b.Receive(ctx, broker.ReceiveRequest{Topic: topic, Group: "g", Max: most, Wait: 200 * time.Millisecond})
+				got, err := b.Receive(ctx, broker.ReceiveRequest{Topic: cmp.Or(t.topic, topic), Group: "g", Max: t.most, Wait: 200 * time.Millisecond})
 				if err == nil && len(got) > 0 {
-					if seen != nil {
-						seen(got)
+					if t.seen != nil {
+						t.seen(got)
 					}
 					leases := make([]string, len(got))
 					for i := range got {
@@ -143,13 +192,13 @@ func drain(b *broker.Broker, n, consumers, most int, seen func([]broker.Delivery
 }
 
 // visible waits until n messages of the topic have become visible.
-func visible(b *broker.Broker, n uint64) error {
+func visible(b *broker.Broker, topic string, n int) error {
 	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
 		c, err := b.Counts(topic)
 		if err != nil {
 			return err
 		}
-		if c.Visible >= n {
+		if c.Visible >= uint64(n) {
 			return nil
 		}
 	}
