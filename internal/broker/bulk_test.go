@@ -375,3 +375,39 @@ func TestCloseStopsOperations(t *testing.T) {
 		t.Errorf("after Close: %v", err)
 	}
 }
+
+// TestMissedIsCounted: what was delivered or cancelled between being looked for
+// and its turn is counted apart.
+func TestMissedIsCounted(t *testing.T) {
+	s := newStand(t)
+	r := s.send(numbered("t", 3, func(i int) Delay { return after(time.Duration(i+1) * time.Minute) })...)
+	number, err := s.b.e.BeginOperation(t.Context(), `{"kind":"not run here"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o record.Operate
+	o.Number = number
+	for _, l := range must(s.b.selects(t.Context(), Filter{IDs: []string{r[0].ID.String(), r[1].ID.String(), r[2].ID.String()}})).list {
+		o.Entries = append(o.Entries, record.Steer{Ref: l.Ref})
+	}
+	s.step(time.Minute)
+	if _, err := s.b.Cancel(t.Context(), r[1].ID.String()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.b.e.Operate(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	s.crash()
+	if op := s.b.Operations()[0]; op.Done != 1 || op.Missed != 2 {
+		t.Errorf("operation %+v, want one done and two missed", op)
+	}
+	s.step(time.Hour)
+	s.wantVisible("t", "0")
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

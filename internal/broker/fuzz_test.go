@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"testing"
@@ -112,6 +113,37 @@ func FuzzCursor(f *testing.F) {
 		}
 		if next, err := parseCursor(page.Cursor); page.Cursor != "" && (err != nil || next.Due != last.Due || next.ID != last.ID) {
 			t.Fatalf("%q: the next page begins behind %+v, %v; want %+v", s, next, err, last)
+		}
+	})
+}
+
+// FuzzSpec: what the engine keeps of a bulk operation is read as it was written,
+// and anything else is refused or means the same when it is written again.
+func FuzzSpec(f *testing.F) {
+	f.Add(`{"kind":"cancel","before":7}`)
+	f.Add(`{"kind":"spread","filter":{"topic":"t","ids":["0000000000000001"],"overdue":true},"before":1,"from":5,"over":6,"matched":7}`)
+	f.Add(`{"kind":"reschedule","before":1,"by":-5}`)
+	f.Add(`{"kind":1}`)
+	f.Add(`[`)
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := readSpec(text)
+		if err != nil {
+			if !errors.Is(err, record.ErrCorrupt) {
+				t.Fatalf("%q: %v, want it of class %v", text, err, record.ErrCorrupt)
+			}
+			return
+		}
+		s.due(1, 1)
+		again, err := json.Marshal(s)
+		if err != nil {
+			t.Fatalf("%q: %+v cannot be written: %v", text, s, err)
+		}
+		back, err := readSpec(string(again))
+		if err != nil {
+			t.Fatalf("%q: %+v, written as %s: %v", text, s, again, err)
+		}
+		if third, err := json.Marshal(back); err != nil || string(third) != string(again) {
+			t.Fatalf("%q: written as %s, then as %s, %v", text, again, third, err)
 		}
 	})
 }

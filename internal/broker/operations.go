@@ -118,6 +118,9 @@ func readSpec(text string) (s spec, err error) {
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return s, fmt.Errorf("%w: description of a bulk operation: %w", record.ErrCorrupt, err)
 	}
+	if s.Due < 0 || s.From < 0 || s.Over < 0 || s.Matched < 0 {
+		return s, fmt.Errorf("%w: description of a bulk operation: %.100q", record.ErrCorrupt, text)
+	}
 	return s, nil
 }
 

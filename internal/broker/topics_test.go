@@ -254,3 +254,13 @@ func TestSendMeetsPurge(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestRetentionInfo: it says the defaults of RocketMQ, and where the log is.
+func TestRetentionInfo(t *testing.T) {
+	s := newStand(t)
+	s.send(Message{Topic: "t"})
+	r := s.b.RetentionInfo()
+	if r.Time != 72*time.Hour || r.CarryAfter != 24*time.Hour || r.Bytes != 0 || r.LogFirst != 0 || r.LogEnd == 0 || r.Carried != 0 || r.Damaged != 0 {
+		t.Errorf("%+v", r)
+	}
+}
