@@ -186,11 +186,12 @@ func unknownTopic(name string) error {
 
 // topic finds a topic, or makes it.
 func (b *Broker) topic(ctx context.Context, name string) (*engine.Topic, error) {
-	if t := b.e.TopicNamed(name); t != nil {
+	t := b.e.TopicNamed(name)
+	if t != nil && name[0] != '%' { // the broker's own that there are all begin so
 		return t, nil
 	}
-	if err := checkTopic(name); err != nil {
-		return nil, err
+	if err := checkTopic(name); err != nil || t != nil {
+		return t, err
 	}
 	if err := b.roomForTopic(name); err != nil {
 		return nil, err

@@ -113,6 +113,7 @@ func TestCodesAreDocumented(t *testing.T) {
 func TestMetricsAreDocumented(t *testing.T) {
 	d := newDoor(t)
 	d.publish("orders", "after=10s", "x")
+	d.die("y")
 	scrape := d.do("GET", "/metrics", "").want(200, nil).body
 	var existing []string
 	for _, m := range regexp.MustCompile(`(?m)^(duemq_[a-z_]+)[ {]`).FindAllStringSubmatch(scrape, -1) {
@@ -129,12 +130,17 @@ func TestMetricsAreDocumented(t *testing.T) {
 	same(t, "metrics", find(section(t, readPage(t), "Metrics"), "(?m)^\\| `(duemq_[a-z_]+)[`{]"), existing)
 	for _, line := range []string{
 		`duemq_pending_messages{topic="orders"} 1`,
-		`duemq_visible_messages_total{topic="orders"} 0`,
+		`duemq_visible_messages_total{topic="orders"} 1`,
 		`duemq_level_pending_messages{level="0"} 1`,
 		`duemq_wakeups_total{found="false"} 0`,
 		`duemq_next_due_timestamp_seconds 1.79611561e+09`,
 		`duemq_clock_suspect 0`,
-		`duemq_http_requests_total{code="201",route="POST /v1/topics/{topic}/messages"} 1`,
+		`duemq_held_messages{topic="orders"} 0`,
+		`duemq_half_messages{topic="orders"} 0`,
+		`duemq_group_lag_messages{group="g"} 0`,
+		`duemq_dead_letters{group="g"} 1`,
+		`duemq_operations_running 0`,
+		`duemq_http_requests_total{code="201",route="POST /v1/topics/{topic}/messages"} 2`,
 		`duemq_http_inflight{kind="request"} 0`,
 	} {
 		if !strings.Contains(scrape, "\n"+line+"\n") {

@@ -24,7 +24,7 @@ var testStart = time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)
 // A door is a broker on a disk in memory with a fake clock, behind a real
 // socket.
 type door struct {
-	t     *testing.T
+	t     testing.TB
 	clock *clock.Fake
 	disk  fs.FS
 	b     *broker.Broker
@@ -37,9 +37,9 @@ type setup struct {
 	options Options
 }
 
-func newDoor(t *testing.T) *door { return setup{}.open(t) }
+func newDoor(t testing.TB) *door { return setup{}.open(t) }
 
-func (s setup) open(t *testing.T) *door {
+func (s setup) open(t testing.TB) *door {
 	t.Helper()
 	c := clock.NewFake(testStart)
 	disk := fs.NewMem()
@@ -76,7 +76,7 @@ func (d *door) after(by time.Duration) {
 
 // A reply is what came back.
 type reply struct {
-	t      *testing.T
+	t      testing.TB
 	what   string
 	status int
 	header http.Header

@@ -25,6 +25,30 @@ func TestRetention(t *testing.T) {
 	}
 }
 
+// TestTrim: what retention gave up is told.
+func TestTrim(t *testing.T) {
+	d := setup{engine: func(o *engine.Options) {
+		o.SegmentBytes, o.Retention = 64<<10, engine.Retention{Time: time.Hour}
+	}}.open(t)
+	body := strings.Repeat("x", 16<<10)
+	for range 12 {
+		d.publish("orders", "", body)
+	}
+	var got wire.Retention
+	for deadline := time.Now().Add(10 * time.Second); got.Trim == 0; {
+		d.after(time.Hour)
+		d.publish("orders", "", "x")
+		if d.do("GET", "/v1/retention", "").want(200, &got); time.Now().After(deadline) {
+			t.Fatalf("%+v", got)
+		}
+	}
+	var pulled wire.Pulled
+	d.do("GET", "/v1/topics/orders/queues/0/messages", "").want(200, &pulled)
+	if !pulled.Moved || pulled.Skipped == 0 || pulled.Low == 0 {
+		t.Errorf("%+v", pulled)
+	}
+}
+
 // TestLimits: what the broker says is what there is.
 func TestLimits(t *testing.T) {
 	d := newDoor(t)

@@ -126,3 +126,38 @@ func TestTermsOfBatch(t *testing.T) {
 	}
 	d.do("POST", "/v1/batch", batch, "Idempotency-Key", "k").refused(http.StatusBadRequest, wire.CodeBadRequest, "give each message its idempotencyKey")
 }
+
+// TestPutOptions: a message under a name takes all that another takes.
+func TestPutOptions(t *testing.T) {
+	d := newDoor(t)
+	const to = "/v1/topics/orders/messages/"
+	for i, tt := range []struct {
+		query   string
+		headers []string
+	}{
+		{"at=2026-12-01T17:00:10&tz=Asia/Shanghai&queue=0&tag=t&property.a=b", nil},
+		{"", []string{"Duemq-At", "2026-12-01T17:00:10", "Duemq-Tz", "Asia/Shanghai", "Duemq-Queue", "0", "Duemq-Tag", "t", "Duemq-Property-A", "b", "Duemq-Key", "k"}},
+		{"level=3", nil},
+		{"", []string{"Duemq-Level", "3"}},
+		{"", []string{"Duemq-After", "10s"}},
+	} {
+		var got wire.Receipt
+		d.do("PUT", fmt.Sprint(to, i, "?", tt.query), "x", tt.headers...).want(201, &got)
+		if got.DeliverAt.String() != "2026-12-01T09:00:10.000Z" {
+			t.Errorf("%s %v: %+v", tt.query, tt.headers, got)
+		}
+		var m wire.Message
+		if d.do("GET", fmt.Sprint(to, i), "").want(200, &m); i < 2 && (m.Tag != "t" || m.Headers["a"] != "b") {
+			t.Errorf("%s %v: %+v", tt.query, tt.headers, m)
+		}
+	}
+	for i, r := range []*reply{
+		d.do("PUT", to+"half?transaction=shop", "x"), d.do("PUT", to+"half2", "x", "Duemq-Transaction", "shop"),
+		d.do("POST", "/v1/topics/orders/messages", "x", "Duemq-Transaction", "shop"),
+	} {
+		var got wire.Receipt
+		if r.want(201, &got); got.State != wire.StateHalf {
+			t.Errorf("%d: %+v", i, got)
+		}
+	}
+}

@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duemq/duemq/internal/engine"
 	"github.com/duemq/duemq/internal/httpapi/wire"
 )
 
-// done asks for a bulk operation and waits for its end.
+// bulk asks for a bulk operation and waits for its end.
 func (d *door) bulk(kind, ask string) wire.Operation {
 	d.t.Helper()
 	var op wire.Operation
@@ -24,7 +25,7 @@ func (d *door) bulk(kind, ask string) wire.Operation {
 	return op
 }
 
-// dues gives the bodies' order of what waits, with the seconds from the start.
+// dues gives the keys of what waits in order, with the time from the start.
 func (d *door) dues() string {
 	d.t.Helper()
 	var page wire.Page
@@ -49,6 +50,17 @@ func TestBulk(t *testing.T) {
 	}
 	if dry.Filter.Topic != "orders" || dry.Filter.To == 0 || dry.Filter.All {
 		t.Errorf("filter %+v", dry.Filter)
+	}
+	for kind, ask := range map[string]string{
+		"deliver": "", "reschedule": `,"by":"5s"`, "spread": `,"deliverAt":"2026-12-01T18:00","tz":"Asia/Shanghai","over":"1m"`,
+	} {
+		d.do("POST", "/v1/pending/"+kind, `{"filter":{"topic":"orders"},"dryRun":true`+ask+`}`).want(200, &dry)
+		if dry.State != wire.OperationDryRun || dry.Matched != 4 || dry.Kind != kind {
+			t.Errorf("%s: %+v", kind, dry)
+		}
+	}
+	if got := d.dues(); got != "a+10s b+20s c+30s e+40s d+1h0m0s" {
+		t.Errorf("dry runs moved: %s", got)
 	}
 	if op := d.bulk("reschedule", `{"filter":{"tag":"x"},"by":"5s"}`); op.Done != 2 || op.Missed != 0 {
 		t.Errorf("%+v", op)
@@ -184,4 +196,30 @@ func TestTimeline(t *testing.T) {
 		}
 	}
 	d.do("GET", "/v1/pending/timeline?topic=nowhere", "").refused(404, wire.CodeTopicUnknown, "nowhere")
+}
+
+// TestOperationWithoutEnd: one that cannot go on says why.
+func TestOperationWithoutEnd(t *testing.T) {
+	d := setup{engine: func(o *engine.Options) {
+		e, err := engine.Open(t.Context(), *o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.BeginOperation(t.Context(), "of another version"); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		o.Rand = strings.NewReader(strings.Repeat("duemq test store", 4))
+	}}.open(t)
+	var op wire.Operation
+	d.do("GET", "/v1/operations/op-1?wait=30s", "").want(200, &op)
+	if op.State != wire.OperationRunning || op.Error == "" || op.EndedAt != 0 {
+		t.Errorf("%+v", op)
+	}
+	d.do("POST", "/v1/operations/op-1/stop", "").want(200, &op)
+	if op.State != wire.OperationStopped || op.EndedAt == 0 {
+		t.Errorf("stopped: %+v", op)
+	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A stream is an answer of any length. The server's time-outs for a request are
-// too short for it: each part of it has time of its own instead.
+// A stream is an answer of any length. The server's time-out of an answer is too
+// short for it: each part of it has that time instead.
 type stream struct {
 	h       *Handler
 	w       http.ResponseWriter
@@ -19,15 +19,12 @@ type stream struct {
 // stream begins one of that media type.
 func (h *Handler) stream(w http.ResponseWriter, kind string) *stream {
 	w.Header().Set("Content-Type", kind)
-	s := &stream{h, w, http.NewResponseController(w)}
-	// The request is read. Left as it is, its deadline would end the answer.
-	_ = s.control.SetReadDeadline(time.Time{}) // what has no deadlines needs none
-	return s
+	return &stream{h, w, http.NewResponseController(w)}
 }
 
-// Write writes a part, in the time that a whole request has otherwise.
+// Write writes a part.
 func (s *stream) Write(p []byte) (int, error) {
-	_ = s.control.SetWriteDeadline(time.Unix(0, s.h.o.Clock.Now().Wall).Add(exchange)) // as above
+	_ = s.control.SetWriteDeadline(time.Unix(0, s.h.o.Clock.Now().Wall).Add(exchange)) // what has no deadlines needs none
 	return s.w.Write(p)
 }
 
@@ -35,6 +32,7 @@ func (s *stream) Write(p []byte) (int, error) {
 // so that the client sees it broke off.
 func (s *stream) broken(r *request, err error) error {
 	if rec, ok := s.w.(*recorder); ok && rec.status == 0 {
+		s.w.Header().Del("Content-Disposition")
 		return err
 	}
 	if r.Context().Err() == nil {

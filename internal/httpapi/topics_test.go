@@ -32,8 +32,8 @@ func TestTopics(t *testing.T) {
 		t.Errorf("any rate: %+v", got)
 	}
 	got = wire.Topic{}
-	d.do("PUT", "/v1/topics/orders", `{"queues":2,"attributes":{"a":"b"}}`).want(200, &got)
-	if !reflect.DeepEqual(got.Attributes, map[string]string{"a": "b"}) {
+	d.do("PUT", "/v1/topics/orders", `{"queues":2,"attributes":{"a":"b"},"maxRate":7}`).want(200, &got)
+	if got.MaxRate != 7 || !reflect.DeepEqual(got.Attributes, map[string]string{"a": "b", "max_rate": "7"}) {
 		t.Errorf("put: %+v", got)
 	}
 	d.do("PUT", "/v1/topics/orders", `{"queues":4}`).refused(409, wire.CodeExists, "which cannot be changed")
@@ -122,4 +122,25 @@ func TestPurgeDelete(t *testing.T) {
 	}
 	d.do("GET", remove, "").refused(404, wire.CodeTopicUnknown, "orders")
 	d.do("DELETE", remove+"?confirm=orders", "").refused(404, wire.CodeTopicUnknown, "orders")
+}
+
+// TestSystemTopics: the broker's own are listed on demand, and nobody's to use.
+func TestSystemTopics(t *testing.T) {
+	d := newDoor(t)
+	d.die("x")
+	var some, all wire.Topics
+	d.do("GET", "/v1/topics", "").want(200, &some)
+	d.do("GET", "/v1/topics?system=true", "").want(200, &all)
+	if len(some.Topics) != 1 || len(all.Topics) < 2 {
+		t.Fatalf("%d topics, %d with the broker's own", len(some.Topics), len(all.Topics))
+	}
+	for _, topic := range all.Topics {
+		if topic.System != strings.HasPrefix(topic.Name, "%") {
+			t.Errorf("%+v", topic)
+		}
+	}
+	own := "/v1/topics/" + segment("%DLQ%g")
+	d.do("GET", own, "").want(200, nil)
+	d.do("DELETE", own+"?confirm="+segment("%DLQ%g"), "").refused(403, wire.CodeForbidden, "%DLQ%g")
+	d.do("POST", own+"/messages", "x").refused(403, wire.CodeForbidden, "%DLQ%g")
 }
