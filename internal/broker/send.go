@@ -67,7 +67,7 @@ func (b *Broker) Send(ctx context.Context, msgs []Message) ([]Receipt, error) {
 
 // maxTries is how often a message is sent again whose topic was purged or
 // deleted just before it.
-const maxTries = 3
+const maxTries = 10
 
 // send sends the messages of where, and gives those whose topic had ended by
 // then; with last those are refused too. where is used again.
@@ -130,6 +130,9 @@ func (b *Broker) prepare(ctx context.Context, m *Message) (engine.Send, error) {
 	}
 	if err := s.Message.Check(); err != nil {
 		return s, err
+	}
+	if isSystem(m.Topic) {
+		return s, checkTopic(m.Topic)
 	}
 	t, err := b.topic(ctx, m.Topic)
 	if err != nil {

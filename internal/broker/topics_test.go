@@ -79,6 +79,9 @@ func TestSystemTopicsAreApart(t *testing.T) {
 	if _, _, err := s.b.DeleteTopic(t.Context(), "%DLQ%g"); !errors.Is(err, ErrForbidden) {
 		t.Errorf("DeleteTopic: %v", err)
 	}
+	if r, err := s.b.Send(t.Context(), []Message{{Topic: "%DLQ%g"}}); err != nil || !errors.Is(r[0].Err, ErrForbidden) {
+		t.Errorf("Send: %+v, %v", r, err)
+	}
 }
 
 func TestUpdateTopic(t *testing.T) {
@@ -242,7 +245,8 @@ func TestSendMeetsPurge(t *testing.T) {
 			}
 		})
 	}
-	for range 20 {
+	for range 10 {
+		s.send(Message{Topic: "t"})
 		if _, _, err := s.b.PurgeTopic(t.Context(), "t"); err != nil {
 			t.Errorf("purge: %v", err)
 		}
