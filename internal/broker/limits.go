@@ -77,6 +77,9 @@ func receiveLimits() []Limit {
 		{"group.max_attempts", MaxAttempts, "attempts", "Highest `max_attempts` of a group."},
 		{"group.backoff", MaxBackoffs, "steps", "Steps of a group's back-off list."},
 		{"group.inflight", group.MaxInflight, "messages", "Messages of a queue that a group holds leases of at once."},
+		{"group.lock", MaxLock.Milliseconds(), "ms", "How long a client's lock of a queue holds."},
+		{"group.redrive_rate", MaxRedriveRate, "messages/s", "Highest rate of a redrive of dead letters."},
+		{"receive.tags", MaxTags, "tags", "Tags that one subscription names."},
 		{"receive.messages", MaxReceive, "messages", "Messages of one receive."},
 		{"receive.bytes", MaxReceiveBytes, "bytes", "Bodies of one receive together; one message always fits."},
 		{"receive.wait", MaxWait.Milliseconds(), "ms", "Wait of a long poll."},
@@ -88,6 +91,8 @@ func nameLimits() []Limit {
 	return []Limit{
 		{"name.topic", maxTopicName, "bytes", "Name of a topic."},
 		{"name.group", maxGroupName, "bytes", "Name of a consumer group or producer group."},
+		{"name.client", MaxClient, "bytes", "Name of a client that locks queues."},
+		{"name.reason", MaxReason, "bytes", "Reason for which a message is made a dead letter."},
 	}
 }
 
