@@ -179,7 +179,7 @@ func (b *Broker) groupQueue(s subscriber, n record.QueueNumber) (GroupQueue, err
 		out.Lag, out.Retrying = p.Lag(bounds.Low, bounds.Next), p.Retrying(unix)
 	})
 	if l, ok := b.leases.Load(leaseKey{s.Number, n}); ok {
-		out.Inflight = l.(*group.Leases).Inflight(b.mono()) //nolint:forcetypeassert // only leasesOf stores
+		out.Inflight = l.(*group.Leases).Inflight(out.Base, b.mono()) //nolint:forcetypeassert // only leasesOf stores
 	}
 	return out, err
 }

@@ -140,7 +140,9 @@ func (s *stand) wantBodies(ds []Delivery, want ...string) {
 	}
 }
 
-func order(body string) Message { return Message{Topic: "orders", Key: "k-" + body, Body: []byte(body)} }
+func order(body string) Message {
+	return Message{Topic: "orders", Key: "k-" + body, Body: []byte(body)}
+}
 
 // TestLadder: a message that fails each time comes at 0, 10, 40 and 100 s, the
 // delay levels from the third on, and then is a dead letter. Nothing of that is

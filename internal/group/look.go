@@ -38,10 +38,12 @@ func (p *Progress) Lag(low, next record.Offset) int64 {
 	return lag
 }
 
-// Inflight is how many leases run at an instant, in monotonic ms.
-func (l *Leases) Inflight(now int64) int64 {
+// Inflight is how many leases run at an instant, in monotonic ms, from base on,
+// below which the group is finished.
+func (l *Leases) Inflight(base record.Offset, now int64) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.advance(max(base, l.base))
 	l.sweep(now)
 	return int64(l.counts[runs])
 }
