@@ -25,7 +25,7 @@ func backUp(dir string, z sizes, out report) error {
 	if err != nil {
 		return err
 	}
-	if err := fill(b, load{n: z.Waiting, size: 256, senders: 4, batch: 1000}, waitDelay("any")); err != nil {
+	if err := fill(b, load{n: z.Waiting, size: 256, senders: 4, batch: 1000, distinct: true}, waitDelay("any")); err != nil {
 		return err
 	}
 	if err := b.Close(); err != nil {
@@ -73,10 +73,8 @@ func writeBackup(store, stream string) (bytes int64, took time.Duration, err err
 	}
 	began := time.Now()
 	info, err := e.Backup(context.Background(), f, nil)
-	if err = errors.Join(err, fdatasync(f), f.Close()); err != nil {
-		return 0, 0, err
-	}
-	return info.Bytes, time.Since(began), nil
+	err = errors.Join(err, fdatasync(f), f.Close())
+	return info.Bytes, time.Since(began), err
 }
 
 // readBackup restores a store, and then looks that everything waits in it.
@@ -91,7 +89,7 @@ func readBackup(stream, store string, waiting int) (took time.Duration, err erro
 	began := time.Now()
 	_, err = engine.RestoreBackup(context.Background(), engineAt(store), f, nil)
 	took = time.Since(began)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := errors.Join(err, f.Close()); err != nil {
 		return 0, err
 	}
 	e, err := engine.Open(context.Background(), engineAt(store))

@@ -65,7 +65,7 @@ func carry(dir string, z sizes, out report) error {
 	if err != nil {
 		return err
 	}
-	if err := fill(b, load{n: z.Waiting, size: 256, senders: 4, batch: 1000}, waitDelay("any")); err != nil {
+	if err := fill(b, load{n: z.Waiting / 2, size: 256, senders: 4, batch: 1000, distinct: true}, waitDelay("any")); err != nil {
 		return err
 	}
 	sealed := int64(b.Stats().LogBytes) / segment
@@ -126,4 +126,4 @@ func steadyBeside(b *broker.Broker, lasts time.Duration, do func() error) (lag, 
 }
 
 // segment is the bytes of a segment.
-func (z sizes) segment() int64 { return cmp.Or(z.Segment, log.DefaultSegmentBytes) }
+func (z *sizes) segment() int64 { return cmp.Or(z.Segment, log.DefaultSegmentBytes) }

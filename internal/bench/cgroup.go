@@ -102,7 +102,7 @@ func newMemoryGroup(parent, limit string, bytes int64) (*memoryGroup, error) {
 
 // set writes a file that the group has.
 func (g *memoryGroup) set(name, value string) error {
-	f, err := os.OpenFile(filepath.Join(g.dir, name), os.O_WRONLY, 0) //nolint:gosec // a file of a control group
+	f, err := os.OpenFile(filepath.Join(g.dir, name), os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func fillCold(store string, z sizes, carried bool) error {
 		return err
 	}
 	late, dues := byTime(20*24*time.Hour, 8*24*time.Hour), byTime(2*time.Hour, 10*time.Minute)
-	l := load{n: z.Cold, size: 1024, senders: 4, batch: 1000, topic: func(i int) string {
+	l := load{n: z.Cold, size: 1024, senders: 4, batch: 1000, distinct: true, topic: func(i int) string {
 		switch i % coldShare {
 		case 0:
 			return coldTopics["level"]
@@ -134,7 +134,7 @@ func fillCold(store string, z sizes, carried bool) error {
 	}
 	if carried {
 		// The last segment is never carried: it must not hold anything that counts.
-		more := load{n: int(z.segment()/1024) + 1, size: 1024, senders: 4, batch: 1000}
+		more := load{n: int(z.segment()/1024) + 1, size: 1024, senders: 4, batch: 1000, distinct: true}
 		if err := fill(b, more, late); err != nil {
 			return err
 		}

@@ -71,6 +71,6 @@ func repeat(times int, do func() error, out report, name string) error {
 	}
 	out.of(name+", the first time", took[0], "ms")
 	slices.Sort(took)
-	out.of(name+", median of "+human(float64(times)), percentile(took, 0.50), "ms")
+	out.of(name+fmt.Sprintf(", median of %d", times), percentile(took, 0.50), "ms")
 	return nil
 }

@@ -61,11 +61,11 @@ type sizes struct {
 func (s *sizes) bind(f *flag.FlagSet) {
 	f.IntVar(&s.Rate, "rate", 1_000_000, "messages of a sending rate")
 	f.IntVar(&s.Waiting, "waiting", 1_000_000, "messages that wait, or fall due at one instant")
-	f.IntVar(&s.Steer, "steer", 100_000, "messages cancelled, and as many rescheduled")
-	f.DurationVar(&s.Steady, "steady", 5*time.Second, "how long a steady load is sent")
-	f.DurationVar(&s.Watch, "watch", 6*time.Second, "how long an idle broker is watched")
-	f.IntVar(&s.Cold, "cold", 480_000, "messages of 1 KiB in the log that is larger than memory")
-	f.Int64Var(&s.Memory, "memory", 128<<20, "bytes of memory for who reads that log, 0 for any")
+	f.IntVar(&s.Steer, "steer", 40_000, "messages cancelled, and as many rescheduled")
+	f.DurationVar(&s.Steady, "steady", 3*time.Second, "how long a steady load is sent")
+	f.DurationVar(&s.Watch, "watch", 3*time.Second, "how long an idle broker is watched")
+	f.IntVar(&s.Cold, "cold", 300_000, "messages of 1 KiB in the log that is larger than memory")
+	f.Int64Var(&s.Memory, "memory", 80<<20, "bytes of memory for who reads that log, 0 for any")
 	f.Int64Var(&s.Segment, "segment", 0, "bytes of a segment, 0 for the default")
 }
 

@@ -157,10 +157,10 @@ func writing(z sizes) []scenario {
 		return func(dir string, out report) error { return bytesWritten(dir, size, n, near(way), out) }
 	}
 	all := []scenario{
-		{name: "bytes written, 256 B, level of 1 s, acked", goals: quarter, take: bytes(256, z.Rate*2/5, "level")},
-		{name: "bytes written, 256 B, any time to 2 s, acked", goals: quarter, take: bytes(256, z.Rate*2/5, "any")},
-		{name: "bytes written, 1 KiB, level of 1 s, acked", goals: whole, take: bytes(1024, z.Rate/5, "level")},
-		{name: "bytes written, 1 KiB, any time to 2 s, acked", goals: whole, take: bytes(1024, z.Rate/5, "any")},
+		{name: "bytes written, 256 B, level of 1 s, acked", goals: quarter, take: bytes(256, z.Rate/5, "level")},
+		{name: "bytes written, 256 B, any time to 2 s, acked", goals: quarter, take: bytes(256, z.Rate/5, "any")},
+		{name: "bytes written, 1 KiB, level of 1 s, acked", goals: whole, take: bytes(1024, z.Rate/10, "level")},
+		{name: "bytes written, 1 KiB, any time to 2 s, acked", goals: whole, take: bytes(1024, z.Rate/10, "any")},
 	}
 	return append(all, each("what the index costs, WAY", nil, func(kind, dir string, out report) error {
 		return indexCost(dir, kind, z.Rate, out)
@@ -170,7 +170,7 @@ func writing(z sizes) []scenario {
 func keeping(z sizes) []scenario {
 	kib := human(float64(z.Cold)) + " of 1 KiB, "
 	return []scenario{
-		{name: human(float64(z.Waiting)) + " waiting, carried", take: func(dir string, out report) error {
+		{name: human(float64(z.Waiting/2)) + " waiting, carried", take: func(dir string, out report) error {
 			return carry(dir, z, out)
 		}},
 		{name: kib + "bodies cold in the log", take: func(dir string, out report) error {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -26,36 +27,54 @@ func TestMain(m *testing.M) {
 // memory: a test makes no control groups.
 func tiny() sizes {
 	return sizes{
-		Rate: 2000, Waiting: 5000, Steer: 500, Steady: 300 * time.Millisecond, Watch: 50 * time.Millisecond,
+		Rate: 2000, Waiting: 8000, Steer: 500, Steady: 300 * time.Millisecond, Watch: 50 * time.Millisecond,
 		Cold: 1500, Segment: 1 << 20,
 	}
 }
 
-// TestScenarios takes every figure once, tiny.
+// A tried is what came of a scenario.
+type tried struct {
+	out bytes.Buffer
+	err error
+}
+
+// TestScenarios takes every figure once, tiny. Most of the time nothing is done
+// but waiting for a moment to come, so that several are tried at once, however
+// many processors there are.
 func TestScenarios(t *testing.T) {
 	s := settings{full: true, huge: !testing.Short(), sizes: tiny()}
 	given, err := json.Marshal(s.sizes)
 	if err != nil {
 		t.Fatal(err)
 	}
+	plan := planned(s)
+	results := make([]tried, len(plan))
+	room := make(chan struct{}, 8)
+	var wg sync.WaitGroup
+	for i, sc := range plan {
+		dir := t.TempDir()
+		wg.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			results[i].err = measure([]string{sc.name, dir, string(given)}, &results[i].out)
+		})
+	}
+	wg.Wait()
 	taken := make(map[string]bool)
-	for _, sc := range planned(s) {
+	for i, sc := range plan {
 		if taken[sc.name] {
 			t.Errorf("two scenarios are named %q", sc.name)
 		}
 		taken[sc.name] = true
-		t.Run(sc.name, func(t *testing.T) {
-			t.Parallel()
-			var out bytes.Buffer
-			if err := measure([]string{sc.name, t.TempDir(), string(given)}, &out); err != nil {
-				t.Fatal(err)
-			}
-			got, err := figures(&out)
-			if err != nil || len(got) == 0 {
-				t.Fatalf("%d figures, error %v; want some", len(got), err)
-			}
-			checkFigures(t, sc, got)
-		})
+		if results[i].err != nil {
+			t.Errorf("%s: %v", sc.name, results[i].err)
+			continue
+		}
+		got, err := figures(&results[i].out)
+		if err != nil || len(got) == 0 {
+			t.Errorf("%s: %d figures, error %v; want some", sc.name, len(got), err)
+		}
+		checkFigures(t, sc, got)
 	}
 }
 
@@ -66,16 +85,16 @@ func checkFigures(t *testing.T, sc scenario, got []figure) {
 	seen := make(map[string]bool)
 	for _, f := range got {
 		if seen[f.Name] {
-			t.Errorf("figure %q comes twice", f.Name)
+			t.Errorf("%s: figure %q comes twice", sc.name, f.Name)
 		}
 		seen[f.Name] = true
 		if f.Note != "" || math.IsNaN(f.Value) || math.IsInf(f.Value, 0) {
-			t.Errorf("figure %q is %v %q, want a number", f.Name, f.Value, f.Note)
+			t.Errorf("%s: figure %q is %v %q, want a number", sc.name, f.Name, f.Value, f.Note)
 		}
 	}
 	for name := range sc.goals {
 		if !seen[name] {
-			t.Errorf("a goal for %q, which is no figure", name)
+			t.Errorf("%s: a goal for %q, which is no figure", sc.name, name)
 		}
 	}
 }

@@ -89,6 +89,8 @@ func body(n int) []byte {
 type load struct {
 	n, size, senders, batch int
 
+	distinct bool // bodies differ, so that nothing that packs them gains by it
+
 	topic func(i int) string                   // nil: topic
 	seen  func(i int, receipt *broker.Receipt) // of the i-th message; nil: nobody looks
 }
@@ -96,7 +98,11 @@ type load struct {
 // fill sends a load.
 func fill(b *broker.Broker, l load, d delayer) error {
 	n, senders, batch := l.n, l.senders, l.batch
-	payload := body(l.size)
+	payload, more := body(l.size), 0
+	if l.distinct {
+		more = 4 << 20
+		payload = body(l.size + more)
+	}
 	var wg sync.WaitGroup
 	errs := make(chan error, senders)
 	for w := range senders {
@@ -104,7 +110,8 @@ func fill(b *broker.Broker, l load, d delayer) error {
 			for from := w * batch; from < n; from += senders * batch {
 				msgs := make([]broker.Message, min(batch, n-from))
 				for i := range msgs {
-					msgs[i] = broker.Message{Topic: topic, Body: payload, Delay: d(from + i)}
+					at := (from + i) * 10_007 % (more + 1)
+					msgs[i] = broker.Message{Topic: topic, Body: payload[at : at+l.size], Delay: d(from + i)}
 					if l.topic != nil {
 						msgs[i].Topic = l.topic(from + i)
 					}
