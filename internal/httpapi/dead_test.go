@@ -2,7 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -129,7 +129,7 @@ func TestExportDead(t *testing.T) {
 	d := newDoor(t)
 	const n = exportPage + 3
 	for i := range n {
-		d.die(fmt.Sprint(i))
+		d.die(strconv.Itoa(i))
 	}
 	r := d.do("GET", "/v1/dlq/g", "", "Accept", "text/html, application/x-ndjson;q=0.9").want(200, nil)
 	lines := strings.Split(strings.TrimSuffix(r.body, "\n"), "\n")
@@ -138,7 +138,7 @@ func TestExportDead(t *testing.T) {
 	}
 	for i, line := range lines {
 		var m wire.Message
-		if err := json.Unmarshal([]byte(line), &m); err != nil || m.Text != fmt.Sprint(i) || m.State != wire.StateDead {
+		if err := json.Unmarshal([]byte(line), &m); err != nil || m.Text != strconv.Itoa(i) || m.State != wire.StateDead {
 			t.Errorf("line %d: %v, %s", i, err, line)
 		}
 	}

@@ -193,7 +193,7 @@ func (h *Handler) groupOffsets(r *request) (*wire.Offsets, error) {
 func (r *request) needed(name string) (string, error) {
 	v := r.text(name)
 	if v == "" {
-		return "", fmt.Errorf("%w: no %s; give ?%s=...", errBadRequest, name, name)
+		return "", fmt.Errorf("%w: no %s; name it: ?%s=orders", errBadRequest, name, name)
 	}
 	return v, nil
 }

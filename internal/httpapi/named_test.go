@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,11 +56,11 @@ func TestNames(t *testing.T) {
 	for i, name := range []string{"a/b", "..", ".", "%", "é ü", "a?b#c", "+", "%2F", "messages", strings.Repeat("ü", 128)} {
 		to := "/v1/topics/orders/messages/" + segment(name)
 		var sent wire.Receipt
-		r := d.do("PUT", to+"?after=1h", fmt.Sprint(i)).want(201, &sent)
+		r := d.do("PUT", to+"?after=1h", strconv.Itoa(i)).want(201, &sent)
 		var m wire.Message
 		for _, at := range []string{to, r.header.Get("Location")} {
 			d.do("GET", at, "").want(200, &m)
-			if m.ID != sent.ID || m.Text != fmt.Sprint(i) {
+			if m.ID != sent.ID || m.Text != strconv.Itoa(i) {
 				t.Errorf("%q at %s: %+v", name, at, m)
 			}
 		}
@@ -96,8 +97,8 @@ func TestIdempotencyKey(t *testing.T) {
 	if got := bodies(d.receive("g")); got != "hello hello" {
 		t.Errorf("received %q", got)
 	}
-	r := d.do("PUT", "/v1/topics/orders/messages/n?after=1h", "x", "Idempotency-Key", "put").want(201, &first)
-	r = d.do("PUT", "/v1/topics/orders/messages/n?after=1h", "x", "Idempotency-Key", "put").want(201, &again)
+	d.do("PUT", "/v1/topics/orders/messages/n?after=1h", "x", "Idempotency-Key", "put").want(201, &first)
+	r := d.do("PUT", "/v1/topics/orders/messages/n?after=1h", "x", "Idempotency-Key", "put").want(201, &again)
 	if again.ID != first.ID || r.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("put again: %+v, first %+v", again, first)
 	}

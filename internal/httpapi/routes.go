@@ -95,11 +95,13 @@ var topicRoutes = []route{
 	{"POST /v1/topics/{topic}/resume", work, "Let a topic go on", nil, show((*Handler).resumeTopic)},
 	{
 		"GET /v1/topics/{topic}/queues/{queue}/messages", poll, "Read messages of a queue, waiting for the first one if asked to",
-		[]string{"offset", "max", "maxBytes", "wait", "tags"}, show((*Handler).pull),
+		[]string{"offset", "max", "maxBytes", "wait", "tags"},
+		show((*Handler).pull),
 	},
 	{
 		"GET /v1/topics/{topic}/queues/{queue}/offset", work, "Find the first offset that became visible at an instant or later",
-		[]string{"at", "tz"}, show((*Handler).searchOffset),
+		[]string{"at", "tz"},
+		show((*Handler).searchOffset),
 	},
 }
 
@@ -142,7 +144,8 @@ var pendingRoutes = []route{
 	{"GET /v1/pending/count", work, "Count what waits", filterQuery, show((*Handler).count)},
 	{
 		"GET /v1/pending/timeline", work, "Count what waits by when it falls due",
-		[]string{"topic", "from", "to", "tz", "step", "by"}, show((*Handler).timeline),
+		[]string{"topic", "from", "to", "tz", "step", "by"},
+		show((*Handler).timeline),
 	},
 	{"POST /v1/pending/cancel", work, "Cancel what a filter selects", nil, bulk(ask((*Handler).cancelAll))},
 	{"POST /v1/pending/reschedule", work, "Give what a filter selects another due", nil, bulk(ask((*Handler).rescheduleAll))},

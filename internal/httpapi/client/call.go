@@ -56,15 +56,33 @@ type request struct {
 	kind   string // media type of the body; empty without one
 	body   []byte
 	header http.Header // what else it has
+
+	answered http.Header // of the answer
 }
 
-// do sends one request, and reads its answer into out.
+// do sends one request, and reads its answer as JSON into out, if there is any.
 func (c *Client) do(ctx context.Context, q *request, out any) error {
 	w, err := c.open(ctx, q)
 	if err != nil {
 		return err
 	}
-	return c.read(q, w, out)
+	defer w.Body.Close()
+	defer drain(w)
+	q.answered = w.Header
+	if out == nil {
+		return nil // the status says it all
+	}
+	reply, err := io.ReadAll(io.LimitReader(w.Body, maxReply+1))
+	if err != nil {
+		return c.unavailable(err)
+	}
+	if len(reply) > maxReply {
+		return fmt.Errorf("%s %s: the answer is longer than %d bytes", q.method, c.base+q.to, maxReply)
+	}
+	if err := json.Unmarshal(reply, out); err != nil {
+		return fmt.Errorf("%s %s: the answer is not from a DueMQ server: %w", q.method, c.base+q.to, err)
+	}
+	return nil
 }
 
 // open sends one request. An error of the server is an error here; any other
@@ -96,35 +114,17 @@ func (c *Client) open(ctx context.Context, q *request) (*http.Response, error) {
 	}
 	if w.StatusCode >= http.StatusMultipleChoices {
 		err := refusal(w)
-		finish(w)
+		drain(w)
+		_ = w.Body.Close()
 		return nil, err
 	}
 	return w, nil
 }
 
-// finish closes an answer so that its connection can be used again.
-func finish(w *http.Response) {
+// drain reads what nobody has looked at, so that the connection can be used
+// again.
+func drain(w *http.Response) {
 	_, _ = io.CopyN(io.Discard, w.Body, maxDrain) // mostly nothing is left
-	_ = w.Body.Close()
-}
-
-// read reads an answer as JSON into out, if there is any, and closes it.
-func (c *Client) read(q *request, w *http.Response, out any) error {
-	defer finish(w)
-	if out == nil {
-		return nil // the status says it all
-	}
-	reply, err := io.ReadAll(io.LimitReader(w.Body, maxReply+1))
-	if err != nil {
-		return c.unavailable(err)
-	}
-	if len(reply) > maxReply {
-		return fmt.Errorf("%s %s: the answer is longer than %d bytes", q.method, c.base+q.to, maxReply)
-	}
-	if err := json.Unmarshal(reply, out); err != nil {
-		return fmt.Errorf("%s %s: the answer is not from a DueMQ server: %w", q.method, c.base+q.to, err)
-	}
-	return nil
 }
 
 // unavailable names the server once and keeps the reason.

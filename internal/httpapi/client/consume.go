@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,9 +19,9 @@ import (
 // out.
 func with(to string, pairs ...string) string {
 	v := url.Values{}
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			v.Set(pairs[i], pairs[i+1])
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			v.Set(pair[0], pair[1])
 		}
 	}
 	if len(v) == 0 {

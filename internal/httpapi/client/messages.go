@@ -51,11 +51,8 @@ func (c *Client) PublishOnce(ctx context.Context, m wire.Send) (out wire.Receipt
 	if m.IdempotencyKey != "" {
 		r.header = http.Header{wire.IdempotencyHeader: {quoted(m.IdempotencyKey)}}
 	}
-	w, err := c.open(ctx, &r)
-	if err != nil {
-		return out, false, err
-	}
-	return out, w.Header.Get(wire.ReplayedHeader) == "true", c.read(&r, w, &out)
+	err = c.do(ctx, &r, &out)
+	return out, r.answered.Get(wire.ReplayedHeader) == "true", err
 }
 
 // quoted writes a string as a header has it.
