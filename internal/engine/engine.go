@@ -104,8 +104,8 @@ type Bugs struct {
 	RemoveEarly     bool // segments go before the cut that gives them up is durable
 	RepeatFiles     bool // a repeat under an idempotency key is filed as if it were the first
 
-	Log       log.Bugs
-	Index     index.Bugs
+	Log   log.Bugs
+	Index index.Bugs
 }
 
 // DefaultLevels is RocketMQ's messageDelayLevel:
