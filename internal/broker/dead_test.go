@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/duemq/duemq/internal/engine"
@@ -168,6 +169,68 @@ func TestRedriveStops(t *testing.T) {
 	if got := s.take(ReceiveRequest{}); len(got) != 30 {
 		t.Errorf("received %d, want 30", len(got))
 	}
+}
+
+// TestRetriesEndWithTheirTopic: a topic of that name gets none of what was to be
+// redelivered of the one before; the dead letters stay.
+func TestRetriesEndWithTheirTopic(t *testing.T) {
+	for _, purge := range []bool{false, true} {
+		s := newStand(t)
+		all := s.bury(2)
+		s.finish(s.redrive(RedriveRequest{IDs: []string{all[0].ID.String()}, Delay: after(time.Minute)}).ID, 1)
+		end := s.b.DeleteTopic
+		if purge {
+			end = s.b.PurgeTopic
+		}
+		if _, _, err := end(t.Context(), "orders"); err != nil {
+			t.Fatal(err)
+		}
+		s.send(order("new"))
+		s.step(time.Hour)
+		s.wantBodies(s.take(ReceiveRequest{}), "new")
+		s.finish(s.redrive(RedriveRequest{}).ID, 1)
+		s.wantBodies(s.take(ReceiveRequest{}), "1")
+	}
+}
+
+// TestReceiverOutlivesAPurge: it goes on with what comes afterwards, and ends
+// when the topic does.
+func TestReceiverOutlivesAPurge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bubble(t)
+		if _, err := s.b.CreateGroup(t.Context(), "g", GroupConfig{Start: StartLatest}); err != nil {
+			t.Fatal(err)
+		}
+		s.send(order("old"))
+		type answer struct {
+			got []Delivery
+			err error
+		}
+		came := make(chan answer, 1)
+		wait := func() {
+			go func() {
+				got, err := s.b.Receive(t.Context(), ReceiveRequest{Topic: "orders", Group: "g", Wait: time.Minute})
+				came <- answer{got, err}
+			}()
+			synctest.Wait()
+		}
+		wait()
+		if _, _, err := s.b.PurgeTopic(t.Context(), "orders"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		s.send(order("new"))
+		if a := <-came; a.err != nil || len(a.got) != 1 || string(a.got[0].Body) != "new" {
+			t.Errorf("after a purge: %q, %v", bodies(a.got), a.err)
+		}
+		wait()
+		if _, _, err := s.b.DeleteTopic(t.Context(), "orders"); err != nil {
+			t.Fatal(err)
+		}
+		if a := <-came; !errors.Is(a.err, ErrTopicUnknown) || len(a.got) > 0 {
+			t.Errorf("after a deletion: %q, %v; want %v", bodies(a.got), a.err, ErrTopicUnknown)
+		}
+	})
 }
 
 func TestPurgeDead(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/duemq/duemq/internal/clock"
 	"github.com/duemq/duemq/internal/engine"
 	"github.com/duemq/duemq/internal/fs"
 	"github.com/duemq/duemq/internal/record"
@@ -103,15 +102,7 @@ func TestPositions(t *testing.T) {
 // match.
 func TestPullWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(standStart))
-		b, err := Open(t.Context(), Options{Queues: 1, Engine: engine.Options{
-			FS: fs.NewMem(), Dir: "data", Clock: clock.Real(), Rand: rand.NewChaCha8([32]byte{}), SegmentBytes: 256 << 10, CacheBytes: 1 << 20,
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer b.Close()
-		s := &stand{t: t, b: b}
+		s := bubble(t)
 		s.send(tagged("a"))
 		began := time.Now()
 		m := tagged("b")

@@ -125,6 +125,20 @@ func (s *stand) kill() {
 	s.open(clone)
 }
 
+// bubble opens a broker on the clock of a test's bubble.
+func bubble(t *testing.T) *stand {
+	t.Helper()
+	time.Sleep(time.Until(standStart)) // the bubble begins before 2020, which no broker believes
+	b, err := Open(t.Context(), Options{Queues: 1, Engine: engine.Options{
+		FS: fs.NewMem(), Dir: "data", Clock: clock.Real(), Rand: rand.NewChaCha8([32]byte{}), SegmentBytes: 256 << 10, CacheBytes: 1 << 20,
+	}})
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return &stand{t: t, b: b}
+}
+
 func bodies(ds []Delivery) []string {
 	out := make([]string, len(ds))
 	for i := range ds {
@@ -335,15 +349,8 @@ func TestOrdered(t *testing.T) {
 func TestWaitersWake(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			time.Sleep(time.Until(standStart))
-			b, err := Open(t.Context(), Options{Queues: 1, Engine: engine.Options{
-				FS: fs.NewMem(), Dir: "data", Clock: clock.Real(), Rand: rand.NewChaCha8([32]byte{}), SegmentBytes: 256 << 10, CacheBytes: 1 << 20,
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer b.Close()
-			s := &stand{t: t, b: b}
+			s := bubble(t)
+			b := s.b
 			s.configure(GroupConfig{InflightMax: 1})
 			s.send(order("0"), order("1"))
 			ask := ReceiveRequest{Ordered: ordered, Max: 1, Wait: time.Minute, Invisible: time.Hour}

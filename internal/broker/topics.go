@@ -255,12 +255,10 @@ func (b *Broker) end(ctx context.Context, name string, purge bool) (waiting, vis
 	if err := gone(name, b.e.EndTopic(ctx, t, purge)); err != nil {
 		return 0, 0, err
 	}
-	b.leases.Range(func(k, _ any) bool {
-		if q := k.(leaseKey).queue; q >= first && q-first < record.QueueNumber(t.Queues) { //nolint:forcetypeassert // only leasesOf stores
-			b.leases.Delete(k)
-		}
-		return true
-	})
+	b.forget(func(k leaseKey) bool { return k.queue >= first && k.queue-first < record.QueueNumber(t.Queues) })
 	t.Bell.Ring() // who waits looks for the topic again
-	return waiting, visible, nil
+	return waiting, visible, b.endTopics(ctx, func(retry string) bool {
+		_, topic, ok := parseRetry(retry)
+		return ok && topic == name
+	})
 }
