@@ -53,6 +53,8 @@ type app struct {
 	format  format // of results
 	disk    fs.FS  // under a server
 
+	inTerminal bool // on standard input: somebody can be asked
+
 	outWidth int // columns of the terminal on standard output, 0 if it is none
 	errWidth int // the same for standard error
 }
@@ -61,6 +63,9 @@ func newApp(p Process) *app {
 	a := &app{Process: p, began: p.Clock.Now(), format: formatTable, disk: fs.Real()}
 	a.self = command(p.Args[0])
 	a.outWidth, a.errWidth = width(p.Stdout), width(p.Stderr)
+	if f, ok := p.Stdin.(*os.File); ok {
+		a.inTerminal = term.IsTerminal(int(f.Fd()))
+	}
 	a.noColor = a.env("NO_COLOR") != "" || a.env("TERM") == "dumb"
 	return a
 }

@@ -16,7 +16,7 @@ const (
 	exitFailure     = 1
 	exitUsage       = 2   // what was typed can never work
 	exitNotFound    = 3   // no such message, topic or store
-	exitConflict    = 4   // too late, or taken back already
+	exitConflict    = 4   // too late, taken back already, or there already and not the same
 	exitUnavailable = 5   // no server, not now, or not in time; the same again may work
 	exitAuth        = 6   // not allowed
 	exitPartial     = 7   // some of it was done
@@ -103,11 +103,18 @@ var meanings = map[wire.Code]struct {
 	wire.CodeDelayConflict:    {exitUsage, "give one of --after, --at and --level"},
 	wire.CodeDelayTooLong:     {exitUsage, "restart the server with a longer limit: %[1]s serve --max-delay LONG"},
 	wire.CodeTopicUnknown:     {exitNotFound, "%[1]s send TOPIC BODY (the first message makes the topic)"},
+	wire.CodeGroupUnknown:     {exitNotFound, "%[1]s group ls"},
+	wire.CodeOperationUnknown: {exitNotFound, "%[1]s op ls"},
 	wire.CodeMessageUnknown:   {exitNotFound, "%[1]s pending ls"},
 	wire.CodeRouteUnknown:     {exitNotFound, "%[1]s doctor (is that a duemq server?)"},
 	wire.CodeMethod:           {exitFailure, "%[1]s doctor (is that a duemq server?)"},
 	wire.CodeAlreadyDelivered: {exitConflict, "%[1]s pending get ID"},
 	wire.CodeAlreadyCancelled: {exitConflict, ""},
+	wire.CodeExists:           {exitConflict, ""},
+	wire.CodeTransactionEnded: {exitConflict, "%[1]s pending get ID"},
+	wire.CodeMismatch:         {exitConflict, "send another message under a key of its own"},
+	wire.CodeTooMany:          {exitUsage, "select less"},
+	wire.CodeConfirm:          {exitUsage, "%[1]s version (is the server another one?)"},
 	wire.CodeLeaseLost:        {exitConflict, "receive it again; it is delivered at least once"},
 	wire.CodeEnded:            {exitConflict, ""},
 	wire.CodeForbidden:        {exitAuth, ""},

@@ -16,35 +16,59 @@ type format string
 
 const (
 	formatTable format = "table" // for people; may change
+	formatWide  format = "wide"  // the same with more in it, where a command has more
 	formatJSON  format = "json"  // one JSON value
 	formatJSONL format = "jsonl" // one JSON value a line
 )
 
-var formats = []string{string(formatTable), string(formatJSON), string(formatJSONL)}
+var (
+	formats     = []string{string(formatTable), string(formatJSON), string(formatJSONL)}
+	wideFormats = []string{string(formatTable), string(formatWide), string(formatJSON), string(formatJSONL)}
+)
+
+// A formatFlag is -o of a command that has some formats.
+type formatFlag struct {
+	to    *format
+	known []string
+}
 
 // Set takes the value of -o.
-func (f *format) Set(s string) error {
-	if !slices.Contains(formats, s) {
-		if near, ok := config.Nearest(s, formats); ok {
-			return fmt.Errorf("want %s; did you mean %s?", strings.Join(formats, ", "), near)
+func (f formatFlag) Set(s string) error {
+	if !slices.Contains(f.known, s) {
+		if near, ok := config.Nearest(s, f.known); ok {
+			return fmt.Errorf("want %s; did you mean %s?", strings.Join(f.known, ", "), near)
 		}
-		return fmt.Errorf("want %s", strings.Join(formats, ", "))
+		return fmt.Errorf("want %s", strings.Join(f.known, ", "))
 	}
-	*f = format(s)
+	*f.to = format(s)
 	return nil
 }
 
 // String gives the format's name.
-func (f *format) String() string { return string(*f) }
+func (f formatFlag) String() string {
+	if f.to == nil { // as the flag library makes one, to learn of the zero value
+		return ""
+	}
+	return string(*f.to)
+}
 
 // Type stands for the value in help texts.
-func (*format) Type() string { return "FORMAT" }
+func (formatFlag) Type() string { return "FORMAT" }
 
 // outputFlag gives a command -o.
 func (a *app) outputFlag(cmd *cobra.Command) {
-	cmd.Flags().VarP(&a.format, "output", "o", "form of the results: table, json or jsonl")
+	cmd.Flags().VarP(formatFlag{&a.format, formats}, "output", "o", "form of the results: table, json or jsonl")
 	complete(cmd, "output", formats...)
 }
+
+// wideFlag gives a command -o with a wide form.
+func (a *app) wideFlag(cmd *cobra.Command) {
+	cmd.Flags().VarP(formatFlag{&a.format, wideFormats}, "output", "o", "form of the results: table, wide, json or jsonl")
+	complete(cmd, "output", wideFormats...)
+}
+
+// forPeople says that results are read by people, in a table.
+func (a *app) forPeople() bool { return a.format == formatTable || a.format == formatWide }
 
 // complete has the shell offer values for a flag.
 func complete(cmd *cobra.Command, flag string, values ...string) {
@@ -56,7 +80,7 @@ func complete(cmd *cobra.Command, flag string, values ...string) {
 
 // one writes the single result of a command: value as JSON, or line.
 func (a *app) one(value any, line string) error {
-	if a.format == formatTable {
+	if a.forPeople() {
 		_, err := fmt.Fprintln(a.Stdout, line)
 		return err
 	}

@@ -15,58 +15,9 @@ import (
 )
 
 func (a *app) pendingCommand() *cobra.Command {
-	return a.group("pending", "Look at the future: what waits", a.pendingListCommand(), a.pendingGetCommand(), a.pendingCountCommand())
-}
-
-// A selection is which waiting messages are meant.
-type selection struct {
-	query            wire.PendingQuery
-	from, to, within string
-	zone             string
-}
-
-func (s *selection) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&s.query.Topic, "topic", "", "only of that `TOPIC`")
-	f.StringVar(&s.query.Tag, "tag", "", "only with that `TAG`")
-	f.StringVar(&s.from, "from", "", "due at that `INSTANT` or later")
-	f.StringVar(&s.to, "to", "", "due before that `INSTANT`")
-	f.StringVar(&s.within, "within", "", "due so `SOON`: 1h")
-	f.StringVar(&s.zone, "tz", "", "time `ZONE` of instants that name none; default this machine's")
-}
-
-// read understands what was typed.
-func (s *selection) read(a *app, cmd *cobra.Command) error {
-	if err := a.exclusive(cmd, "to", "within"); err != nil {
-		return err
-	}
-	for _, f := range []struct {
-		name, text string
-		to         *wire.Time
-	}{{"from", s.from, &s.query.From}, {"to", s.to, &s.query.To}} {
-		w := when{atName: f.name, atText: f.text, zone: s.zone}
-		text, err := w.at(a.Zone)
-		if err != nil {
-			return err
-		}
-		if text == "" {
-			continue
-		}
-		t, err := wire.ParseInstant(text, nil)
-		if err != nil {
-			return err
-		}
-		*f.to = wire.TimeOf(t)
-	}
-	if s.within == "" {
-		return nil
-	}
-	d, err := wire.ParseDuration(s.within)
-	if err != nil {
-		return usage("--within "+quote(s.within), "%w", err)
-	}
-	s.query.Within = wire.Duration(d)
-	return nil
+	return a.group("pending", "Look at the future, and change it: what waits",
+		a.pendingListCommand(), a.pendingGetCommand(), a.pendingCountCommand(), a.pendingTimelineCommand(),
+		a.bulkCancelCommand(), a.bulkRescheduleCommand(), a.bulkSpreadCommand(), a.bulkDeliverCommand())
 }
 
 func (a *app) pendingListCommand() *cobra.Command {
@@ -123,7 +74,7 @@ func (a *app) listPending(ctx context.Context, c *client.Client, q wire.PendingQ
 			break
 		}
 	}
-	if err := out.end(); err != nil || a.format != formatTable {
+	if err := out.end(); err != nil || !a.forPeople() {
 		return err
 	}
 	if out.n == 0 {
@@ -136,7 +87,7 @@ func (a *app) listPending(ctx context.Context, c *client.Client, q wire.PendingQ
 
 // pendingPage adds a page, as a table or as JSON.
 func (a *app) pendingPage(out *list, msgs []wire.Message) error {
-	if a.format != formatTable {
+	if !a.forPeople() {
 		for i := range msgs {
 			if err := out.add(&msgs[i], ""); err != nil {
 				return err
@@ -146,15 +97,24 @@ func (a *app) pendingPage(out *list, msgs []wire.Message) error {
 	}
 	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	if out.n == 0 && len(msgs) > 0 {
-		fmt.Fprintln(t, "DUE\tIN\tTOPIC\tKEY\tTAG\tID")
+		fmt.Fprintln(t, pendingHead)
 	}
 	for i := range msgs {
-		m := &msgs[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", a.instant(m.DeliverAt), strings.TrimPrefix(a.until(m.DeliverAt), "in "),
-			m.Topic, dash(quoted(m.Key)), dash(quoted(m.Tag)), m.ID)
+		fmt.Fprintln(t, a.pendingRow(&msgs[i]))
 		out.n++
 	}
 	return t.Flush()
+}
+
+// pendingHead is the head of a table of messages that wait.
+const pendingHead = "DUE\tIN\tTOPIC\tKEY\tTAG\tID"
+
+func (a *app) pendingRow(m *wire.Message) string {
+	in := strings.TrimPrefix(a.until(m.DeliverAt), "in ")
+	if m.State == wire.StatePaused {
+		in = "held back"
+	}
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", a.instant(m.DeliverAt), in, m.Topic, dash(quoted(m.Key)), dash(quoted(m.Tag)), m.ID)
 }
 
 // quoted is quote for what may be missing.
@@ -172,19 +132,22 @@ func (a *app) pendingGetCommand() *cobra.Command {
 	}
 	r := a.serverFlag(cmd)
 	a.outputFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := r.dial()
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		m, err := c.Message(cmd.Context(), args[0])
-		if err != nil {
-			return a.answered(cmd.Context(), "cannot look at "+shorten(args[0]), err)
-		}
-		return a.one(m, strings.TrimSuffix(a.details(&m), "\n"))
-	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.showMessage(cmd.Context(), r, args[0]) }
 	return cmd
+}
+
+// showMessage shows a message by id or handle.
+func (a *app) showMessage(ctx context.Context, r *remote, ref string) error {
+	c, err := r.dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	m, err := c.Message(ctx, ref)
+	if err != nil {
+		return a.answered(ctx, "cannot look at "+shorten(ref), err)
+	}
+	return a.one(m, strings.TrimSuffix(a.details(&m), "\n"))
 }
 
 // details shows all of a message that there is.
@@ -210,6 +173,7 @@ func (a *app) details(m *wire.Message) string {
 	at("born", m.BornAt)
 	at("due", m.DeliverAt)
 	at("visible", m.VisibleAt)
+	at("next try", m.NextAttemptAt)
 	if m.LatenessMs != nil {
 		line("lateness", lateness(*m.LatenessMs))
 	}
@@ -225,6 +189,12 @@ func (a *app) details(m *wire.Message) string {
 	}
 	if m.Attempt > 0 {
 		line("attempt", count(m.Attempt))
+	}
+	line("group", m.Group)
+	line("origin", strings.TrimSpace(m.Origin+"  "+m.OriginTopic))
+	line("reason", m.Reason)
+	if m.Checks > 0 {
+		line("checks", count(m.Checks))
 	}
 	line("body", body(m.Body))
 	line("handle", m.Handle)

@@ -30,7 +30,7 @@ const (
 
 func (a *app) progress(label string, unit func(int64) string) *progress {
 	p := &progress{w: a.Stderr, clock: a.Clock, label: label, unit: unit, began: a.Clock.Now().Mono}
-	if a.format == formatTable {
+	if a.forPeople() {
 		p.width = a.errWidth
 	}
 	p.drawn = p.began + int64(progressAfter-progressEvery)

@@ -21,6 +21,8 @@ type receiver struct {
 	max    int
 	wait   string
 	ack    ackMode
+	tags   string
+	order  bool
 	out    list
 	met    bool // the server has answered before
 }
@@ -43,6 +45,7 @@ for the server to come back.`,
 		Example: a.example(
 			"recv orders", "",
 			"recv orders --group billing --max 1 -o json", "one message, for a script",
+			"recv orders --tags 'paid || shipped'", "",
 			"recv orders --wait 5s", "what there is, then 5 s without any",
 		),
 		Args: a.args(1, 1),
@@ -55,6 +58,8 @@ for the server to come back.`,
 	f.StringVarP(&r.group, "group", "g", "cli", "`GROUP` of receivers that share the messages")
 	f.IntVar(&r.max, "max", 0, "end after so `MANY` messages; 0 is no end")
 	f.StringVar(&r.wait, "wait", "", "end when nothing came for so `LONG`; without it, never")
+	f.StringVar(&r.tags, "tags", "", "only those with one of `TAGS`: 'paid || shipped'; others are finished for the group, unseen")
+	f.BoolVar(&r.order, "ordered", false, "of each queue one at a time, in order")
 	f.Var(&r.ack, "ack", "acknowledge what was printed: auto, or none")
 	complete(cmd, "ack", string(ackAuto), string(ackNone))
 	r.remote = a.serverFlag(cmd)
@@ -115,7 +120,7 @@ func (r *receiver) run(ctx context.Context) error {
 func (r *receiver) receive(ctx context.Context, c *client.Client, patience time.Duration) error {
 	last := r.a.Clock.Now().Mono // when the last message came
 	for r.max == 0 || r.out.n < r.max {
-		ask := wire.Receive{Group: r.group, Max: pageSize, Wait: wire.Duration(pollFor)}
+		ask := wire.Receive{Group: r.group, Max: pageSize, Wait: wire.Duration(pollFor), Tags: r.tags, Ordered: r.order}
 		if !r.met && r.a.watched() {
 			ask.Wait = 0 // is there a server? What is gone later is waited for
 		}

@@ -15,6 +15,7 @@ import (
 // Groups of commands in the help text.
 const (
 	groupMessages = "messages"
+	groupBroker   = "broker"
 	groupServer   = "server"
 	groupOther    = "other"
 )
@@ -27,12 +28,13 @@ milliseconds late, whatever crashed in between.`
 	cmd.Example = a.example("serve", "", "send orders 'hello' --after 10s", "", "recv orders", "")
 	cmd.Version = buildVersion().Version
 	cmd.SilenceErrors, cmd.SilenceUsage, cmd.DisableAutoGenTag = true, true, true
-	cmd.AddGroup(&cobra.Group{ID: groupMessages, Title: "Messages:"}, &cobra.Group{ID: groupServer, Title: "Server:"}, &cobra.Group{ID: groupOther, Title: "Other:"})
+	cmd.AddGroup(&cobra.Group{ID: groupMessages, Title: "Messages:"}, &cobra.Group{ID: groupBroker, Title: "Topics and groups:"}, &cobra.Group{ID: groupServer, Title: "Server:"}, &cobra.Group{ID: groupOther, Title: "Other:"})
 	cmd.PersistentFlags().BoolVar(&a.noColor, "no-color", a.noColor, "no colors, as with NO_COLOR=1")
 	cmd.SetFlagErrorFunc(a.flagError)
 	a.add(cmd, groupMessages, a.sendCommand(), a.recvCommand(), a.cancelCommand(), a.rescheduleCommand(), a.deliverNowCommand(), a.pendingCommand())
+	a.add(cmd, groupBroker, a.topicCommand(), a.groupCommand(), a.deadCommand(), a.operationCommand(), a.transactionCommand())
 	a.add(cmd, groupServer, a.serveCommand(), a.configCommand(), a.doctorCommand(), a.verifyCommand(), a.backupCommand(), a.restoreCommand(), a.clockCommand())
-	a.add(cmd, groupOther, a.versionCommand())
+	a.add(cmd, groupOther, a.demoCommand(), a.benchCommand(), a.limitsCommand(), a.versionCommand())
 	cmd.SetHelpCommandGroupID(groupOther)
 	cmd.SetCompletionCommandGroupID(groupOther)
 	// A command with others beneath it does nothing itself.

@@ -45,6 +45,8 @@ delay level; a level is given by its number (--level 3) or by its delay (--level
 			"send orders 'unpaid?' --level 30m --key o-1981", "RocketMQ's level 16",
 			"send push 'good morning' --at '2026-12-01 09:00' --tz Asia/Shanghai", "",
 			"send load x --after 1m --count 100000", "as many of the same",
+			"send reminders 'in 10 minutes' --name class/42 --at '2026-12-01 08:50'", "again with another moment moves it",
+			"send orders 'hello' --idempotency-key 7f3a", "safe to repeat",
 			"send orders - < body.json", "body from standard input",
 			"send orders --jsonl < messages.jsonl", `lines as {"text":"hi","deliverAfter":"10s"}`,
 		),
@@ -63,6 +65,9 @@ delay level; a level is given by its number (--level 3) or by its delay (--level
 	f.StringVar(&s.message.Tag, "tag", "", "`TAG` of the message, its kind within the topic")
 	f.StringArrayVarP(&s.headers, "header", "H", nil, "user property `NAME=VALUE`; may be repeated")
 	f.StringVar(&s.queue, "queue", "", "`NUMBER` of the topic's queue; the queues in turn without it")
+	f.StringVar(&s.message.IdempotencyKey, "idempotency-key", "", "`KEY` under which this message is sent once, however often it is asked for")
+	f.StringVar(&s.message.Name, "name", "", "your own `NAME` for it within the topic; takes the place of one that waits under it")
+	f.StringVar(&s.message.Transaction, "transaction", "", "a half message of that `GROUP` of producers, delivered once `duemq tx commit` says so")
 	f.IntVar(&s.count, "count", 1, "send so `MANY` of the same")
 	f.StringVar(&s.file, "file", "", "`FILE` with the body, - for standard input")
 	f.BoolVar(&s.jsonl, "jsonl", false, "the body is one message a line, as in the HTTP API; flags are for what a line does not say")
@@ -103,11 +108,14 @@ func (s *sender) run(ctx context.Context, args []string) error {
 			return m, nil
 		}, int64(s.count))
 	}
-	r, err := c.Publish(ctx, *m)
+	r, replayed, err := c.PublishOnce(ctx, *m)
 	if err != nil {
 		return s.a.answered(ctx, "message was not sent to "+m.Topic, err)
 	}
-	return s.a.one(r, s.line(&r))
+	if !s.a.forPeople() {
+		return s.a.one(sent{r, replayed}, "")
+	}
+	return s.a.one(r, s.line(&r, replayed))
 }
 
 // prepare checks what was typed, as far as that can be done here; the server
@@ -123,6 +131,9 @@ func (s *sender) prepare() error {
 	}
 	if s.count < 1 {
 		return usage(fmt.Sprintf("--count %d", s.count), "want at least 1")
+	}
+	if s.count > 1 && (m.IdempotencyKey != "" || m.Name != "") {
+		return usage("--count with --idempotency-key or --name", "all but the first would be the same message again")
 	}
 	if s.queue != "" {
 		n, err := strconv.Atoi(s.queue)
@@ -171,12 +182,30 @@ func (s *sender) input(args []string) (io.ReadCloser, error) {
 	return nil, f
 }
 
-func (s *sender) line(r *wire.Receipt) string {
-	if r.State != wire.StateWaiting {
-		return fmt.Sprintf("%s  %s  sent", r.ID, r.Topic)
+// sent is what became of a message, as JSON.
+type sent struct {
+	wire.Receipt
+
+	Replayed bool `json:"replayed,omitempty"` // sent before, under the same idempotency key
+}
+
+func (s *sender) line(r *wire.Receipt, replayed bool) string {
+	line := fmt.Sprintf("%s  %s", r.ID, r.Topic)
+	if replayed {
+		line += "  sent before under that key;"
 	}
-	return fmt.Sprintf("%s  %s  due %s (%s)   cancel: %s cancel %s%s", r.ID, r.Topic, s.a.instant(r.DeliverAt),
-		s.a.until(r.DeliverAt), s.a.self, r.ID, s.remote.argument())
+	if r.Replaced != "" {
+		line += "  in place of " + r.Replaced + ";"
+	}
+	switch r.State {
+	case wire.StateWaiting:
+		return fmt.Sprintf("%s  due %s (%s)   cancel: %s cancel %s%s", line, s.a.instant(r.DeliverAt),
+			s.a.until(r.DeliverAt), s.a.self, r.ID, s.remote.argument())
+	case wire.StateHalf:
+		return fmt.Sprintf("%s  half   commit: %s tx commit %s%s", line, s.a.self, r.ID, s.remote.argument())
+	default:
+		return line + "  sent"
+	}
 }
 
 // Sizes of the batches in which many messages are sent.
@@ -192,7 +221,7 @@ func (s *sender) many(ctx context.Context, c *client.Client, next func() (*wire.
 	began := s.a.Clock.Now().Mono
 	err := run.all(ctx, next)
 	run.bar.end()
-	if s.a.format != formatTable {
+	if !s.a.forPeople() {
 		if eerr := run.results.end(); err == nil {
 			err = eerr
 		}
@@ -262,7 +291,7 @@ func (b *batches) batch(ctx context.Context, msgs []wire.Send) error {
 				b.first = at
 			}
 		}
-		if b.s.a.format != formatTable {
+		if !b.s.a.forPeople() {
 			if err := b.results.add(r.Receipt, ""); err != nil {
 				return err
 			}

@@ -16,10 +16,15 @@ type when struct {
 
 // flags registers the two flags under their names, and --tz.
 func (w *when) flags(f *pflag.FlagSet, after, at string) {
+	w.moments(f, after, at)
+	f.StringVar(&w.zone, "tz", "", "time `ZONE` of an instant that names none: Asia/Shanghai; default this machine's")
+}
+
+// moments registers the two flags, for a command that has a --tz already.
+func (w *when) moments(f *pflag.FlagSet, after, at string) {
 	w.afterName, w.atName = after, at
 	f.StringVar(&w.afterText, after, "", "due so `LONG` from now, on the server's clock: 10s, 1h30m, 2d")
 	f.StringVar(&w.atText, at, "", "due at `INSTANT`: 2026-12-01T09:00+08:00, '2026-12-01 09:00'")
-	f.StringVar(&w.zone, "tz", "", "time `ZONE` of an instant that names none: Asia/Shanghai; default this machine's")
 }
 
 // after gives the delay as it was typed, once it has been understood.
