@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/duemq/duemq/internal/index"
@@ -118,10 +119,7 @@ func (m *machine) carrier() carrier {
 	if due, ok := m.line.Next(); ok {
 		c.ahead = min(c.ahead, due)
 	}
-	c.hours = make(map[int64]int64)
-	for h, left := range m.keep.hours {
-		c.hours[h] = left
-	}
+	c.hours = maps.Clone(m.keep.hours)
 	c.queues = m.queues.Living()
 	for id, h := range m.halves.all {
 		c.halves[id] = h.Ref.Due
@@ -230,7 +228,7 @@ func (c *carrier) collect(x *index.Index, l segments, line *timeline.Frozen, r s
 			if !waits {
 				due, waits = c.waited(&r, ref, fate, moved)
 			}
-			if waits && !(moved && c.bugs.CarryLosesMoved) {
+			if waits && (!moved || !c.bugs.CarryLosesMoved) {
 				bodies = append(bodies, body{due: due, id: id, size: uint32(cmd.Size), queue: ref.Queue})
 			}
 		}

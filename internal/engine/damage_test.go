@@ -50,7 +50,7 @@ func waitingHundred(t *testing.T, e *Engine, tp *Topic) (sends []Send) {
 		}
 		sends = append(sends, ten...)
 	}
-	sendMany(t, e, tp, 0, 100, Delay{}) // the segment is full
+	sendMany(t, e, tp, 0, 100) // the segment is full
 	return sends
 }
 
@@ -148,7 +148,7 @@ func TestDamagedWaitingMessage(t *testing.T) {
 			}
 			for range 5 { // longer than anything waits
 				c.Advance(123 * 24 * time.Hour)
-				sendMany(t, e, tp, 0, 100, Delay{})
+				sendMany(t, e, tp, 0, 100)
 				keepUp(t, e)
 			}
 			for range 100 { // the writer removes it beside everything else

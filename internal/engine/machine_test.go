@@ -30,7 +30,8 @@ const testSegment = 4096
 type noSegments struct{}
 
 func (noSegments) Salvage(uint64, uint64, func(uint64, *record.Batch, error) error) error { return nil }
-func (noSegments) ReadAt([]byte, uint64, int) ([]byte, error)                             { return nil, log.ErrRemoved }
+
+func (noSegments) ReadAt([]byte, uint64, int) ([]byte, error) { return nil, log.ErrRemoved }
 
 // A history drives a machine with cuts and crashes, one without, and the
 // simple one through the same random batches.

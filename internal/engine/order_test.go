@@ -1,9 +1,9 @@
 package engine
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -79,9 +79,9 @@ func TestEqualDuesInOrderOfSending(t *testing.T) {
 			case 2:
 				d = Delay{DelayLevel, 18}
 			}
-			ids = append(ids, send(t, e, tp, fmt.Sprint(len(ids)), d).ID)
+			ids = append(ids, send(t, e, tp, strconv.Itoa(len(ids)), d).ID)
 		}
-		sendMany(t, e, tp, fill, 80, Delay{}) // the segment is full
+		sendMany(t, e, tp, fill, 80) // the segment is full
 	}
 	sendSome(0)
 	for _, id := range ids {
@@ -139,10 +139,9 @@ func TestChain(t *testing.T) {
 	at := func(hours int) int64 { return testStart.Add(time.Duration(hours) * time.Hour).UnixMilli() }
 	id := send(t, e, tp, "chained", Delay{DelayAt, at(5)}).ID
 	other := send(t, e, tp, "beside", Delay{DelayAt, at(30)}).ID
-	sendMany(t, e, tp, 0, 80, Delay{})
+	sendMany(t, e, tp, 0, 80)
 	steer(t, e, id, at(40))
 	e, disk = crashed(t, disk, o)
-	tp = e.TopicNamed("t")
 	c.Advance(2 * time.Minute)
 	keepUp(t, e)
 	if n := e.Stats().Carried; n != 2 {
@@ -157,7 +156,7 @@ func TestChain(t *testing.T) {
 	for h := range 8 { // what it was to come at passes, and its segment is given up
 		c.Advance(time.Hour)
 		settle(t, e)
-		sendMany(t, e, tp, 80+80*h, 80, Delay{})
+		sendMany(t, e, tp, 80+80*h, 80)
 		keepUp(t, e)
 	}
 	if first := e.Stats().LogFirst; first <= uint64(id) {

@@ -209,11 +209,11 @@ func (p *parking) copy() map[record.QueueNumber]lot {
 func (p *parking) trim(stamp int64) int64 {
 	at := stamp + 1
 	for _, l := range p.order {
-		if e, err := p.peek(l); err == nil {
-			at = min(at, e.VisibleAt)
-		} else {
+		e, err := p.peek(l)
+		if err != nil {
 			return 0
 		}
+		at = min(at, e.VisibleAt)
 	}
 	return at
 }

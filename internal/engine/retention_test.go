@@ -62,12 +62,12 @@ func small(disk fs.FS, c clock.Clock) Options {
 }
 
 // sendMany sends n messages of about a kilobyte whose bodies are numbered.
-func sendMany(t *testing.T, e *Engine, tp *Topic, from, n int, d Delay) []Send {
+func sendMany(t *testing.T, e *Engine, tp *Topic, from, n int) {
 	t.Helper()
 	sends := make([]Send, n)
 	for i := range sends {
 		body := fmt.Sprintf("%06d %s", from+i, strings.Repeat("x", 1000))
-		sends[i] = Send{Message: record.Message{Body: []byte(body)}, Topic: tp.Number, To: tp.FirstQueue, Delay: d}
+		sends[i] = Send{Message: record.Message{Body: []byte(body)}, Topic: tp.Number, To: tp.FirstQueue}
 	}
 	if err := e.Send(t.Context(), sends); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,6 @@ func sendMany(t *testing.T, e *Engine, tp *Topic, from, n int, d Delay) []Send {
 			t.Fatal(sends[i].Err)
 		}
 	}
-	return sends
 }
 
 // numbered demands that a queue holds messages with consecutive numbers, that
@@ -125,7 +124,7 @@ func TestRetention(t *testing.T) {
 			acked := []record.Ack{{Group: g.Number, Queue: tp.FirstQueue, Ranges: []record.OffsetRange{{From: 2, To: 5}}}}
 			const n = 1200
 			for i := 0; i < n; i += 40 {
-				sendMany(t, e, tp, i, 40, Delay{})
+				sendMany(t, e, tp, i, 40)
 				if i == 0 {
 					if err := e.Ack(t.Context(), acked); err != nil {
 						t.Fatal(err)
@@ -197,7 +196,7 @@ func trimmed(t *testing.T, disk *vfs.MemFS) (o Options, hash string) {
 	e := open(t, o)
 	tp := topic(t, e, "t", 1)
 	for i := 0; i < 1200; i += 40 {
-		sendMany(t, e, tp, i, 40, Delay{})
+		sendMany(t, e, tp, i, 40)
 		send(t, e, tp, "waits", Delay{DelayAfter, 24 * hourMs})
 		c.Advance(time.Minute)
 		settle(t, e)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,10 +47,10 @@ type scale struct {
 }
 
 func (s *scale) weigh(f vfs.File, name string, err error) (vfs.File, error) {
-	if err != nil || !(strings.Contains(name, "data/log/") || strings.Contains(name, "data/index/cuts/")) {
-		return f, err
+	if err == nil && (strings.Contains(name, "data/log/") || strings.Contains(name, "data/index/cuts/")) {
+		return &scaledFile{File: f, s: s}, nil
 	}
-	return &scaledFile{File: f, s: s}, nil
+	return f, err
 }
 
 func (s *scale) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
@@ -83,7 +84,7 @@ type scaledFile struct {
 }
 
 func (f *scaledFile) look(p []byte) {
-	data := append(f.tail, p...)
+	data := slices.Concat(f.tail, p)
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
 	at := 0
