@@ -55,7 +55,7 @@ func (h *Handler) deadLetters(r *request) (*wire.Page, error) {
 }
 
 // exportPage is how many dead letters of an export are in memory at once.
-const exportPage = 16
+const exportPage = 64
 
 // exportDead writes a group's dead letters, from the cursor on, with their
 // bodies: a message a line. It breaks off if it cannot go on, since the status
