@@ -35,12 +35,16 @@ func Concurrency(n int) HandleOption { return handleFunc(func(r *reception) { r.
 // have. Their context has the values of ctx and does not end with it, so that
 // they can finish their work; a program that wants them to stop gives them
 // something of its own. The error is ctx's then; otherwise it is [ErrClosed],
-// [ErrFailed] or [ErrInvalid]. [Queue.Close] waits for handlers too, so it must
-// not be called by one.
+// [ErrFailed] or [ErrInvalid], and nil if [Wait] was given and no message came
+// within it. [Queue.Close] waits for handlers too, so it must not be called by
+// one.
 func (q *Queue) Handle(ctx context.Context, topic string, handler Handler, opts ...HandleOption) error {
 	r, err := receptionOf(topic, MaxReceive, append([]HandleOption{Concurrency(1)}, opts...))
 	if err != nil {
 		return err
+	}
+	if r.req.Max > MaxReceive {
+		return fmt.Errorf("%w: max %d, want 1 to %d", ErrInvalid, r.req.Max, MaxReceive)
 	}
 	if r.workers < 1 || r.workers > MaxConcurrency {
 		return fmt.Errorf("%w: concurrency %d, want 1 to %d", ErrInvalid, r.workers, MaxConcurrency)
@@ -106,7 +110,7 @@ func (h *handling) claim(ctx context.Context) (n int, err error) {
 	case <-h.q.closing:
 		return 0, ErrClosed
 	}
-	for n = 1; n < min(h.r.req.Max, MaxReceive); n++ {
+	for n = 1; n < h.r.req.Max; n++ {
 		select {
 		case h.free <- struct{}{}:
 		default:

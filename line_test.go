@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -67,6 +68,48 @@ var everyRequest = []struct {
 	}},
 	{"DeliverNow", false, func(ctx context.Context, q *duemq.Queue, m *duemq.Message) error { return q.DeliverNow(ctx, m.ID) }},
 	{"Retry", false, func(ctx context.Context, _ *duemq.Queue, m *duemq.Message) error { return m.Retry(ctx, duemq.After(0)) }},
+	{"Bury", false, func(ctx context.Context, _ *duemq.Queue, m *duemq.Message) error { return m.Bury(ctx, "") }},
+	{"Send under a key", true, func(ctx context.Context, q *duemq.Queue, _ *duemq.Message) error {
+		_, err := q.Send(ctx, topic, nil, duemq.IdempotencyKey("k"))
+		return err
+	}},
+	{"SendBatch under keys", true, func(ctx context.Context, q *duemq.Queue, _ *duemq.Message) error {
+		_, err := q.SendBatch(ctx, []duemq.Message{{Topic: topic, IdempotencyKey: "a"}, {Topic: topic, IdempotencyKey: "b"}})
+		return err
+	}},
+	{"SendBatch, one without a key", false, func(ctx context.Context, q *duemq.Queue, _ *duemq.Message) error {
+		_, err := q.SendBatch(ctx, []duemq.Message{{Topic: topic, IdempotencyKey: "a"}, {Topic: topic}})
+		return err
+	}},
+	{"CommitTx", false, func(ctx context.Context, q *duemq.Queue, m *duemq.Message) error { return q.CommitTx(ctx, m.ID) }},
+	{"CancelNamed", false, func(ctx context.Context, q *duemq.Queue, _ *duemq.Message) error {
+		return q.CancelNamed(ctx, topic, "n")
+	}},
+	{"CancelWhere", false, func(ctx context.Context, q *duemq.Queue, _ *duemq.Message) error {
+		_, err := q.CancelWhere(ctx, duemq.All())
+		return err
+	}},
+	{"Redrive", false, func(ctx context.Context, q *duemq.Queue, _ *duemq.Message) error {
+		_, err := q.Redrive(ctx, "g")
+		return err
+	}},
+	{"Purge", false, func(ctx context.Context, q *duemq.Queue, _ *duemq.Message) error {
+		_, err := q.Purge(ctx, topic)
+		return err
+	}},
+	{"Resume", true, func(ctx context.Context, q *duemq.Queue, _ *duemq.Message) error { return q.Resume(ctx, topic) }},
+	{"CreateGroup", true, func(ctx context.Context, q *duemq.Queue, _ *duemq.Message) error {
+		_, err := q.CreateGroup(ctx, "g")
+		return err
+	}},
+	{"Commit", true, func(ctx context.Context, q *duemq.Queue, _ *duemq.Message) error {
+		return q.Commit(ctx, "g", topic, map[int]int64{0: 1})
+	}},
+	{"Topics", true, func(ctx context.Context, q *duemq.Queue, _ *duemq.Message) error { _, err := q.Topics(ctx); return err }},
+	{"Pull", true, func(ctx context.Context, q *duemq.Queue, _ *duemq.Message) error {
+		_, err := q.Pull(ctx, topic, 0, 0, duemq.Wait(0))
+		return err
+	}},
 	{"Extend", true, func(ctx context.Context, _ *duemq.Queue, m *duemq.Message) error { return m.Extend(ctx, time.Minute) }},
 	{"Ack", true, func(ctx context.Context, _ *duemq.Queue, m *duemq.Message) error { return m.Ack(ctx) }},
 	{"Get", true, func(ctx context.Context, q *duemq.Queue, m *duemq.Message) error {
@@ -135,7 +178,7 @@ func askTwice(t *testing.T, fail http.HandlerFunc, untaken bool) {
 				t.Fatalf("%s: %d received, %v", c.name, len(got), err)
 			}
 			held := got[0]
-			if c.name != "Ack" && c.name != "Retry" && c.name != "Extend" {
+			if !slices.Contains([]string{"Ack", "Retry", "Bury", "Extend"}, c.name) {
 				held = &duemq.Message{ID: send(t, store.Queue, "y", duemq.After(time.Hour)).ID}
 			}
 			for _, failures := range []int{1, 3, 4} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -174,8 +175,46 @@ func everyCall(ctx context.Context, q *duemq.Queue, held *duemq.Message) map[str
 	_, errs["Get"] = q.Get(ctx, held.ID)
 	_, errs["Count"] = q.Count(ctx)
 	_, errs["Stats"] = q.Stats()
+	errs["Bury"] = held.Bury(ctx, "")
+	errs["Handle"] = q.Handle(ctx, topic, func(context.Context, *duemq.Message) error { return nil })
+	errs["CancelNamed"] = q.CancelNamed(ctx, topic, "n")
+	errs["Commit"] = q.Commit(ctx, "g", topic, map[int]int64{0: 0})
+	errs["Pause"] = q.Pause(ctx, topic)
+	errs["Resume"] = q.Resume(ctx, topic)
+	errs["DeleteGroup"] = q.DeleteGroup(ctx, "g")
+	errs["CommitTx"] = q.CommitTx(ctx, held.ID)
+	errs["Backup"] = q.Backup(ctx, io.Discard, nil)
+	_, errs["GetNamed"] = q.GetNamed(ctx, topic, "n")
+	_, errs["Pull"] = q.Pull(ctx, topic, 0, 0)
+	_, errs["Position"] = q.Position(ctx, "g", topic)
+	_, errs["OffsetAt"] = q.OffsetAt(ctx, topic, 0, time.Now())
+	_, errs["CreateTopic"] = q.CreateTopic(ctx, topic)
+	_, errs["UpdateTopic"] = q.UpdateTopic(ctx, topic, duemq.MaxRate(1))
+	_, errs["Topics"] = q.Topics(ctx)
+	_, errs["TopicInfo"] = q.TopicInfo(ctx, topic)
+	_, errs["Purge"] = q.Purge(ctx, topic)
+	_, errs["DeleteTopic"] = q.DeleteTopic(ctx, topic)
+	_, errs["CreateGroup"] = q.CreateGroup(ctx, "g")
+	_, errs["UpdateGroup"] = q.UpdateGroup(ctx, "g")
+	_, errs["Groups"] = q.Groups(ctx)
+	_, errs["GroupInfo"] = q.GroupInfo(ctx, "g")
+	_, errs["ResetGroup"] = q.ResetGroup(ctx, "g", topic, duemq.StartLatest())
+	_, errs["Redrive"] = q.Redrive(ctx, "g")
+	_, errs["PurgeDead"] = q.PurgeDead(ctx, "g", held.ID)
+	_, errs["Begin"] = q.Begin(ctx, topic, nil)
+	_, errs["Transactions"] = q.Transactions(ctx, "")
+	_, errs["Timeline"] = q.Timeline(ctx)
+	_, errs["CancelWhere"] = q.CancelWhere(ctx, duemq.All())
+	_, errs["Operation"] = q.Operation(ctx, "op-1")
+	_, errs["Operations"] = q.Operations(ctx)
 	for _, err := range q.Receive(ctx, topic) {
 		errs["Receive"] = err
+	}
+	for _, err := range q.Checks(ctx, "p") {
+		errs["Checks"] = err
+	}
+	for _, err := range q.DeadLetters(ctx, "g") {
+		errs["DeadLetters"] = err
 	}
 	for _, err := range q.Pending(ctx) {
 		errs["Pending"] = err
