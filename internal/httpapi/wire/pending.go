@@ -39,7 +39,7 @@ type TimelineQuery struct {
 // A Timeline counts what waits by when it falls due.
 type Timeline struct {
 	From     Time             `json:"from"`              // where the first bucket begins
-	To       Time             `json:"to"`                // where the last one ends
+	To       Time             `json:"to"`                // where the range ends, and the last bucket with it
 	Step     Duration         `json:"step"`              // length of a bucket
 	Buckets  []TimelineBucket `json:"buckets"`           // those in which something falls due, in order
 	Total    int64            `json:"total,string"`      // of the buckets
