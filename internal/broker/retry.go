@@ -99,7 +99,10 @@ func (b *Broker) Nack(ctx context.Context, s string, d *time.Duration) (NackResu
 		step := config.backoff(l.attempts)
 		d = &step
 	}
-	r := NackResult{Due: b.e.Now() + d.Milliseconds()}
+	r := NackResult{Due: b.e.Now()}
+	if *d > 0 {
+		r.Due = b.e.Soon() + d.Milliseconds()
+	}
 	if b.outlives(r.Due, l.visible) {
 		return r, b.resend(ctx, &f, &l, r.Due)
 	}
@@ -108,13 +111,14 @@ func (b *Broker) Nack(ctx context.Context, s string, d *time.Duration) (NackResu
 
 // release gives a leased message back, until a due.
 func (b *Broker) release(ctx context.Context, f *finder, ms, due int64) error {
-	if err := f.back(b.mono() + ms); err != nil {
+	until := b.e.Reached(due) + 1 // as mono counts
+	if ms == 0 {
+		until, due = b.mono(), 0
+	}
+	if err := f.back(until); err != nil {
 		return err
 	}
 	defer b.ring(f.key.queue) // who waits must learn of the new instant
-	if ms == 0 {
-		due = 0
-	}
 	return b.e.Release(ctx, record.Release{
 		Group: f.key.group, Queue: f.key.queue, Reason: record.ReasonNack,
 		Entries: []record.Released{{Offset: f.offset, Attempt: f.attempt, Due: due}},

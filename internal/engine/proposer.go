@@ -376,6 +376,20 @@ func (e *Engine) Now() int64 {
 	return clock.FloorMs(b.ns + e.o.Clock.Now().Mono - b.at.Mono)
 }
 
+// Soon is the believed time in Unix ms, rounded up: what is counted from it is
+// never early.
+func (e *Engine) Soon() int64 {
+	b := e.believed.Load()
+	return clock.CeilMs(b.ns + e.o.Clock.Now().Mono - b.at.Mono)
+}
+
+// Reached is the monotonic ms, rounded up, at which the believed time will have
+// reached a Unix ms, unless the clock is set meanwhile.
+func (e *Engine) Reached(unix int64) int64 {
+	b := e.believed.Load()
+	return clock.CeilMs(unix*int64(time.Millisecond) - b.ns + b.at.Mono)
+}
+
 // Suspect says that the machine's clock is not believed.
 func (e *Engine) Suspect() bool { return e.believed.Load().suspect }
 
