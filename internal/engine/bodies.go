@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/duemq/duemq/internal/log"
 	"github.com/duemq/duemq/internal/queue"
@@ -137,14 +138,43 @@ func (e *Engine) Find(id record.ID) (record.Message, record.Ref, error) {
 	return m, r, nil
 }
 
+// findInLog walks over the commands of the batch that holds id, without proving
+// the batch: the message has a checksum of its own. What cannot be found so is
+// looked for again in a batch that is proved, which tells damage from an id that
+// is none.
 func (e *Engine) findInLog(id record.ID) (m record.Message, r record.Ref, err error) {
+	pos, n, err := e.log.Enclosing(uint64(id))
+	if err == nil {
+		buf := e.batches.Get().(*[]byte) //nolint:forcetypeassert // its New says so
+		defer e.batches.Put(buf)
+		if *buf, err = e.log.ReadAt((*buf)[:0], pos+log.LocalBytes, n); err == nil {
+			var b record.Batch
+			if b, err = record.RawBatch(*buf); err == nil {
+				m, r, err = findIn(&b, pos, id)
+			}
+		}
+	}
+	if err == nil || errors.Is(err, log.ErrRemoved) || errors.Is(err, log.ErrRange) {
+		return m, r, given(err)
+	}
 	pos, b, err := e.log.Locate(uint64(id))
-	if errors.Is(err, log.ErrRange) || errors.Is(err, log.ErrRemoved) {
-		return m, r, ErrNotFound
-	}
 	if err != nil {
-		return m, r, err
+		return m, r, given(err)
 	}
+	return findIn(&b, pos, id)
+}
+
+// given is what is said of an id that the log does not hold.
+func given(err error) error {
+	if errors.Is(err, log.ErrRange) || errors.Is(err, log.ErrRemoved) {
+		return ErrNotFound
+	}
+	return err
+}
+
+// findIn finds the message with that id in a batch at pos. The message shares no
+// memory with the batch.
+func findIn(b *record.Batch, pos uint64, id record.ID) (m record.Message, r record.Ref, err error) {
 	data := pos + log.LocalBytes + uint64(b.DataOffset())
 	for at := 0; at < len(b.Data) && data+uint64(at) <= uint64(id); {
 		c, err := record.NextCommand(b.Data, at)
@@ -152,6 +182,7 @@ func (e *Engine) findInLog(id record.ID) (m record.Message, r record.Ref, err er
 			return m, r, err
 		}
 		if data+uint64(at) == uint64(id) && c.HoldsMessage() {
+			c.Payload = slices.Clone(c.Payload)
 			if err := record.MessageOf(&c, &m); err != nil {
 				return m, r, err
 			}

@@ -176,6 +176,7 @@ type Engine struct {
 	m  *machine
 
 	calls    sync.Pool // of *call
+	batches  sync.Pool // of *[]byte: batches that are looked into
 	pending  pendingCalls
 	room     *semaphore.Weighted // bytes of proposals not yet answered
 	handoff  chan *flight        // proposer to writer
@@ -257,6 +258,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		keeper:   make(chan struct{}, 1),
 		removes:  make(chan uint64, 1),
 	}
+	e.batches.New = func() any { return new([]byte) }
 	if err := e.recover(ctx); err != nil {
 		return nil, errors.Join(err, e.release())
 	}

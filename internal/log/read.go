@@ -116,19 +116,55 @@ func (l *Log) Locate(pos uint64) (batchPos uint64, b record.Batch, err error) {
 	return s.base + uint64(f.offset), f.batch, nil
 }
 
-// seek finds the first frame of the i-th segment at which reached says yes,
-// beginning at the last waypoint that notAfter takes, and reads it whole.
-func (l *Log) seek(v *view, i int, notAfter func(waypoint) bool, reached func(*frame) bool) (frame, error) {
+// Enclosing finds the batch whose frame holds pos without reading it: its bytes,
+// as [record.RawBatch] takes them, are the n at batchPos + [LocalBytes]. Only the
+// local parts on the way are proved. Otherwise it is as [Log.Locate].
+func (l *Log) Enclosing(pos uint64) (batchPos uint64, n int, err error) {
+	v := l.now()
+	i, err := v.find(pos)
+	if err != nil {
+		return 0, 0, err
+	}
+	s := v.segments[i]
+	off := int64(pos - s.base)
+	if off < HeaderBytes || pos >= v.end(i) {
+		return 0, 0, fmt.Errorf("position %d: %w", pos, ErrRange)
+	}
+	at, err := l.waypoint(&v, i, func(w waypoint) bool { return int64(w.offset) <= off })
+	if err != nil {
+		return 0, 0, err
+	}
+	f, err := hop(l.scan(&v, i, probeBytes), s, at, func(f *frame) bool { return f.offset+f.length > off })
+	if err != nil {
+		return 0, 0, damaged(s.path, f.offset, err)
+	}
+	end := int64(v.end(i) - s.base)
+	return s.base + uint64(f.offset), int(min(f.length, end-f.offset)) - LocalBytes, nil
+}
+
+// waypoint is where a search in the i-th segment begins: at the last waypoint
+// that notAfter takes.
+func (l *Log) waypoint(v *view, i int, notAfter func(waypoint) bool) (int64, error) {
 	s := v.segments[i]
 	look := s.index.find(notAfter)
 	if look.missing {
 		if err := l.build(v, i, look); err != nil {
-			return frame{}, err
+			return 0, err
 		}
 		look = s.index.find(notAfter)
 	}
+	return max(int64(look.from.offset), HeaderBytes), nil
+}
+
+// seek finds the first frame of the i-th segment at which reached says yes,
+// beginning at the last waypoint that notAfter takes, and reads it whole.
+func (l *Log) seek(v *view, i int, notAfter func(waypoint) bool, reached func(*frame) bool) (frame, error) {
+	s := v.segments[i]
+	at, err := l.waypoint(v, i, notAfter)
+	if err != nil {
+		return frame{}, err
+	}
 	sc := l.scan(v, i, probeBytes)
-	at := max(int64(look.from.offset), HeaderBytes)
 	f, err := hop(sc, s, at, reached)
 	if err == nil {
 		f, err = sc.next(f.offset)

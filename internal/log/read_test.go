@@ -79,6 +79,10 @@ func checkReads(t *testing.T, l *Log, list []*record.Batch) {
 			if err != nil || at != pos[i] || got.Index != b.Index {
 				t.Errorf("Locate(%d + %d) = %d, batch %d, %v", pos[i], in, at, got.Index, err)
 			}
+			at, n, err := l.Enclosing(pos[i] + in)
+			if err != nil || at != pos[i] || n < len(raw) || n >= len(raw)+Align {
+				t.Errorf("Enclosing(%d + %d) = %d and %d bytes of %d, %v", pos[i], in, at, n, len(raw), err)
+			}
 		}
 	}
 }
