@@ -156,10 +156,10 @@ func (ps *piles) add(k leaseKey, l *group.Leases, o record.Offset) {
 }
 
 // acks makes one command of each pile.
-func (ps piles) acks() []record.Ack {
-	acks := make([]record.Ack, len(ps))
-	for i := range ps {
-		acks[i] = record.Ack{Group: ps[i].key.group, Queue: ps[i].key.queue, Ranges: ranges(ps[i].offsets)}
+func (ps *piles) acks() []record.Ack {
+	acks := make([]record.Ack, 0, len(*ps))
+	for _, p := range *ps {
+		acks = append(acks, record.Ack{Group: p.key.group, Queue: p.key.queue, Ranges: ranges(p.offsets)})
 	}
 	slices.SortFunc(acks, func(x, y record.Ack) int {
 		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Queue, y.Queue))

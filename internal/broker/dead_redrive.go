@@ -197,7 +197,7 @@ func (w *redriver) step(ctx context.Context) (n int, more bool, err error) {
 		}
 		done, msgs = append(done, offsets[i]), append(msgs, again)
 	})
-	if err = errors.Join(err, lerr); err != nil {
+	if err := errors.Join(err, lerr); err != nil {
 		return 0, false, err
 	}
 	if seen < len(offsets) {

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,7 +56,7 @@ func TestTags(t *testing.T) {
 }
 
 // collide finds two tags with one hash.
-func collide(t *testing.T) (string, string) {
+func collide(t *testing.T) (a, b string) {
 	t.Helper()
 	seen := make(map[uint32]string)
 	for i := range 1 << 20 {
@@ -123,9 +122,9 @@ func TestTagsShareTheTopic(t *testing.T) {
 	var want []string
 	for i := range 40 {
 		m := tagged("a")
-		m.Body = []byte(fmt.Sprint(i))
+		m.Body = []byte(strconv.Itoa(i))
 		s.send(m)
-		want = append(want, fmt.Sprint(i))
+		want = append(want, strconv.Itoa(i))
 	}
 	var all []string
 	for range 20 {

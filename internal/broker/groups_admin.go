@@ -17,7 +17,7 @@ import (
 // configuration is the answer too; with another it is ErrExists. It is durable
 // on return.
 func (b *Broker) CreateGroup(ctx context.Context, name string, c GroupConfig) (GroupInfo, error) {
-	c = c.filled(b.e.LevelTable())
+	c = filled(c, b.e.LevelTable())
 	if err := c.check(name); err != nil {
 		return GroupInfo{}, err
 	}
@@ -38,7 +38,7 @@ func (b *Broker) CreateGroup(ctx context.Context, name string, c GroupConfig) (G
 // UpdateGroup gives a group another configuration. Where it starts is of no
 // consequence in queues in which it has begun. It is durable on return.
 func (b *Broker) UpdateGroup(ctx context.Context, name string, c GroupConfig) (GroupInfo, error) {
-	c = c.filled(b.e.LevelTable())
+	c = filled(c, b.e.LevelTable())
 	if err := c.check(name); err != nil {
 		return GroupInfo{}, err
 	}

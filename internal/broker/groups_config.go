@@ -33,7 +33,7 @@ func ladder(levels []time.Duration) []time.Duration {
 }
 
 // filled puts the defaults in.
-func (c GroupConfig) filled(levels []time.Duration) GroupConfig {
+func filled(c GroupConfig, levels []time.Duration) GroupConfig {
 	if c.Start == 0 {
 		c.Start = StartEarliest
 	}
@@ -121,7 +121,7 @@ func configOf(g *record.Group, levels []time.Duration) GroupConfig {
 			c.Invisible, _ = time.ParseDuration(p.Value)
 		}
 	}
-	return c.filled(levels)
+	return filled(c, levels)
 }
 
 func parseBackoff(s string) (steps []time.Duration) {

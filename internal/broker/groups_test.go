@@ -192,8 +192,8 @@ func TestDeleteGroup(t *testing.T) {
 	s.kill()
 	s.wantBodies(s.take(ReceiveRequest{}), "0", "1")
 	s.step(2 * time.Hour)
-	if got := s.take(ReceiveRequest{}); !slices.Equal(bodies(got), []string{"0", "1"}) || len(s.dead("g")) != 0 {
-		t.Errorf("the new group has %q and dead letters %+v", bodies(got), s.dead("g"))
+	if got := s.take(ReceiveRequest{}); !slices.Equal(bodies(got), []string{"0", "1"}) || len(s.dead()) != 0 {
+		t.Errorf("the new group has %q and dead letters %+v", bodies(got), s.dead())
 	}
 }
 
@@ -209,6 +209,11 @@ func TestQueueLocks(t *testing.T) {
 		held, err := s.b.LockQueues("g", client, "orders", []int{0, 1, 2}, 0)
 		if err != nil || !slices.Equal(held, want) {
 			t.Errorf("%s locks %v, %v; want %v", client, held, err, want)
+		}
+	}
+	for _, g := range []string{"g", "h"} {
+		if _, err := s.b.CreateGroup(t.Context(), g, GroupConfig{}); err != nil {
+			t.Fatal(err)
 		}
 	}
 	if held, err := s.b.LockQueues("g", "a", "orders", []int{1}, time.Hour); err != nil || len(held) != 1 {

@@ -1,10 +1,10 @@
 package broker
 
 import (
-	"context"
 	"fmt"
 	"time"
 
+	"github.com/duemq/duemq/internal/engine"
 	"github.com/duemq/duemq/internal/record"
 )
 
@@ -21,7 +21,7 @@ const (
 // order, and tells which of them it has: those that another client has are left
 // out. Locks are memory and end after ttl, 0 for DefaultLock; who has one renews
 // it by asking again. They bind nobody who does not ask: a receive in order
-// needs none. The group is made if there is none.
+// needs none.
 func (b *Broker) LockQueues(group, client, topic string, queues []int, ttl time.Duration) (held []int, err error) {
 	if ttl == 0 {
 		ttl = DefaultLock
@@ -29,18 +29,22 @@ func (b *Broker) LockQueues(group, client, topic string, queues []int, ttl time.
 	if ttl < time.Millisecond || ttl > MaxLock {
 		return nil, fmt.Errorf("%w: lock for %v, want 1ms to %v", ErrInvalid, ttl, MaxLock)
 	}
-	s, err := b.subscriber(context.Background(), group)
+	s, err := b.known(group)
 	if err != nil {
 		return nil, err
 	}
-	numbers, err := b.lockable(client, topic, queues)
+	t, err := b.lockable(client, topic)
+	if err != nil {
+		return nil, err
+	}
+	numbers, err := b.queueNumbers(t, queues)
 	if err != nil {
 		return nil, err
 	}
 	now := b.mono()
-	for i, n := range numbers {
-		if b.locks.Lock(s.Number, n, client, now, now+ttl.Milliseconds()) {
-			held = append(held, queues[i])
+	for i, q := range queues {
+		if b.locks.Lock(s.Number, numbers[i], client, now, now+ttl.Milliseconds()) {
+			held = append(held, q)
 		}
 	}
 	return held, nil
@@ -52,7 +56,11 @@ func (b *Broker) UnlockQueues(group, client, topic string, queues []int) error {
 	if err != nil {
 		return err
 	}
-	numbers, err := b.lockable(client, topic, queues)
+	t, err := b.lockable(client, topic)
+	if err != nil {
+		return err
+	}
+	numbers, err := b.queueNumbers(t, queues)
 	if err != nil {
 		return err
 	}
@@ -62,8 +70,8 @@ func (b *Broker) UnlockQueues(group, client, topic string, queues []int) error {
 	return nil
 }
 
-// lockable finds the queues that a client names.
-func (b *Broker) lockable(client, topic string, queues []int) ([]record.QueueNumber, error) {
+// lockable finds the topic that a client names.
+func (b *Broker) lockable(client, topic string) (*engine.Topic, error) {
 	if client == "" || len(client) > MaxClient {
 		return nil, fmt.Errorf("%w: client's name of %d bytes, want 1 to %d", ErrInvalid, len(client), MaxClient)
 	}
@@ -71,12 +79,18 @@ func (b *Broker) lockable(client, topic string, queues []int) ([]record.QueueNum
 	if t == nil {
 		return nil, unknownTopic(topic)
 	}
-	numbers := make([]record.QueueNumber, len(queues))
-	for i, q := range queues {
-		var err error
-		if numbers[i], err = b.queueNumber(t, q); err != nil {
+	return t, nil
+}
+
+// queueNumbers finds queues of a topic, each of them.
+func (b *Broker) queueNumbers(t *engine.Topic, queues []int) ([]record.QueueNumber, error) {
+	numbers := make([]record.QueueNumber, 0, len(queues))
+	for _, q := range queues {
+		n, err := b.queueNumber(t, q)
+		if err != nil {
 			return nil, err
 		}
+		numbers = append(numbers, n)
 	}
 	return numbers, nil
 }

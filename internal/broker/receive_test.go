@@ -99,11 +99,12 @@ func (s *stand) look(id record.ID) View {
 	return v
 }
 
-func (s *stand) dead(group string) []View {
+// dead lists the dead letters of group g.
+func (s *stand) dead() []View {
 	s.t.Helper()
 	var all []View
 	for cursor := ""; ; {
-		page, next, err := s.b.DeadLetters(s.t.Context(), group, cursor, 7)
+		page, next, err := s.b.DeadLetters(s.t.Context(), "g", cursor, 7)
 		if err != nil {
 			s.t.Fatalf("DeadLetters: %v", err)
 		}
@@ -198,7 +199,7 @@ func TestLadder(t *testing.T) {
 	}
 	s.step(24 * time.Hour)
 	s.none(ReceiveRequest{})
-	all := s.dead("g")
+	all := s.dead()
 	if len(all) != 1 {
 		t.Fatalf("%d dead letters, want 1", len(all))
 	}
@@ -257,7 +258,7 @@ func TestPoison(t *testing.T) {
 	}
 	s.send(order("good"))
 	s.wantBodies(s.take(ReceiveRequest{}), "good")
-	all := s.dead("g")
+	all := s.dead()
 	if len(all) != 1 || string(all[0].Body) != "poison" || all[0].Attempt != 5 {
 		t.Fatalf("dead letters %+v, want the poison after 5 attempts", all)
 	}
@@ -282,7 +283,7 @@ func TestExpiry(t *testing.T) {
 	}
 	s.step(time.Minute)
 	s.none(ReceiveRequest{})
-	if all := s.dead("g"); len(all) != 1 || all[0].Attempt != 2 {
+	if all := s.dead(); len(all) != 1 || all[0].Attempt != 2 {
 		t.Errorf("dead letters %+v, want it after 2 attempts", all)
 	}
 }
@@ -314,7 +315,7 @@ func TestLeasesOutliveARestart(t *testing.T) {
 	if d := s.one(ReceiveRequest{}); string(d.Body) != "1" || d.Attempt != 2 {
 		t.Errorf("received %q at attempt %d, want 1 at 2", d.Body, d.Attempt)
 	}
-	if all := s.dead("g"); len(all) != 1 || all[0].ID != id || all[0].Reason != "broken" || all[0].Attempt != 1 {
+	if all := s.dead(); len(all) != 1 || all[0].ID != id || all[0].Reason != "broken" || all[0].Attempt != 1 {
 		t.Errorf("dead letters %+v", all)
 	}
 }
@@ -339,7 +340,7 @@ func TestOrdered(t *testing.T) {
 	s.nack(got[0]) // for the second time: dead, and no more in the way
 	s.ack(got[1])
 	s.wantBodies(s.take(ask), "3")
-	if all := s.dead("g"); len(all) != 1 || string(all[0].Body) != "0" {
+	if all := s.dead(); len(all) != 1 || string(all[0].Body) != "0" {
 		t.Errorf("dead letters %+v, want 0", all)
 	}
 }
