@@ -81,8 +81,13 @@ var urlInBanner = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 // serve starts a server on a free port and waits until it is ready.
 func serve(t *testing.T, data string, flags ...string) *server {
 	t.Helper()
+	return begin(t, "Ready in", append([]string{"serve", "--data", data, "--http", "127.0.0.1:0"}, flags...)...)
+}
+
+// begin starts a command that serves, and waits until it has printed a text.
+func begin(t *testing.T, ready string, args ...string) *server {
+	t.Helper()
 	s := &server{t: t, rest: make(chan string, 1)}
-	args := append([]string{"serve", "--data", data, "--http", "127.0.0.1:0"}, flags...)
 	s.cmd = exec.CommandContext(t.Context(), binary, args...)
 	s.cmd.Stderr = &s.stderr
 	stdout, err := s.cmd.StdoutPipe()
@@ -97,10 +102,10 @@ func serve(t *testing.T, data string, flags ...string) *server {
 		_ = s.cmd.Wait()
 	})
 	in := bufio.NewReader(stdout)
-	for !strings.Contains(s.banner, "Ready in") {
+	for !strings.Contains(s.banner, ready) {
 		line, err := in.ReadString('\n')
 		if err != nil {
-			t.Fatalf("serve ended: %v\n%s%s", err, s.banner, &s.stderr)
+			t.Fatalf("it ended: %v\n%s%s", err, s.banner, &s.stderr)
 		}
 		s.banner += line
 	}

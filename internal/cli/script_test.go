@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -104,7 +105,9 @@ func words(t *testing.T, line string) (args []string, input string) {
 // TestScripts runs conversations with the command line:
 //
 //	run       command lines; what they print, lines on standard error after "! ",
-//	          and the exit code unless it is 0
+//	          and the exit code unless it is 0. With hide, ids are written as ID:
+//	          they are places in the log, which depend on when the server has
+//	          done what it does in the background
 //	file      name=N: writes a file in the folder where the commands run
 //	cat       name=N: shows one
 //	env       NAME=VALUE for the commands that follow
@@ -127,6 +130,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+var anID = regexp.MustCompile(`\b[0-9a-f]{16}\b`)
+
 func (w *world) directive(d *datadriven.TestData) string {
 	w.t.Helper()
 	switch d.Cmd {
@@ -135,7 +140,11 @@ func (w *world) directive(d *datadriven.TestData) string {
 		for line := range strings.Lines(d.Input) {
 			w.line(&b, strings.TrimSpace(line))
 		}
-		return strings.ReplaceAll(b.String(), w.server.URL, "SERVER")
+		out := strings.ReplaceAll(b.String(), w.server.URL, "SERVER")
+		if d.HasArg("hide") {
+			out = anID.ReplaceAllString(out, "ID")
+		}
+		return out
 	case "file":
 		name := ""
 		d.ScanArgs(w.t, "name", &name)

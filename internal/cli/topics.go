@@ -238,9 +238,9 @@ func (a *app) topicStepCommand(verb, done, short string, do func(*client.Client,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.each(cmd.Context(), r, args, done, func(ctx context.Context, c *client.Client, name string) (any, string, error) {
 			t, err := do(c, ctx, name)
-			line := fmt.Sprintf("%s  %s, %s waiting", t.Name, done, count(t.Waiting))
-			if t.Held > 0 {
-				line += fmt.Sprintf(", %s held back", count(t.Held))
+			line := t.Name + "  " + done
+			if t.Paused { // else what was held back is on its way
+				line += fmt.Sprintf(", %s waiting", count(t.Waiting))
 			}
 			return t, line, err
 		})
