@@ -75,6 +75,7 @@ type life struct {
 	store    string
 	run      int
 	interval bool
+	keep     bool // retention is on
 	events   []history.Event
 	record   *bufio.Writer
 	file     *os.File
@@ -125,6 +126,7 @@ func (c *campaign) newLife() (*life, error) {
 		campaign: c, number: c.lives,
 		store:    filepath.Join(c.place, fmt.Sprintf("store-%d", c.lives)),
 		interval: c.cut == nil && c.r.IntN(3) == 0,
+		keep:     c.lives%2 == 0,
 	}
 	var err error
 	l.file, err = os.Create(filepath.Join(c.dir, fmt.Sprintf("history-%d.jsonl", c.lives)))
@@ -151,6 +153,9 @@ func (l *life) cycles(n int) error {
 			}
 		}
 		work := time.Duration(10+l.r.IntN(600)) * time.Millisecond
+		if l.keep && l.r.IntN(3) == 0 {
+			work += time.Second // retention looks once a second
+		}
 		if l.r.IntN(8) == 0 {
 			if err := l.closeAfter(work); err != nil {
 				return err
@@ -167,7 +172,7 @@ func (l *life) cycles(n int) error {
 func (l *life) start(mode string) (*process, error) {
 	l.run++
 	return startProcess(spec{
-		Dir: l.store, Run: l.run, Seed: l.r.Uint64(), Mode: mode, Bug: l.bug, Interval: l.interval,
+		Dir: l.store, Run: l.run, Seed: l.r.Uint64(), Mode: mode, Bug: l.bug, Interval: l.interval, Keep: l.keep,
 	}, l.record)
 }
 
@@ -266,9 +271,13 @@ func (l *life) cutPower() error {
 }
 
 // last has everything fall due and taken, and then the state made again from
-// the log alone.
+// the log alone, where all of that is still there.
 func (l *life) last() error {
-	for _, mode := range []string{history.ModeDrain, history.ModeRebuild} {
+	modes := []string{history.ModeDrain, history.ModeRebuild}
+	if l.keep {
+		modes = modes[:1]
+	}
+	for _, mode := range modes {
 		p, err := l.start(mode)
 		if err != nil {
 			return err
@@ -308,6 +317,16 @@ func (c *campaign) add(r *history.Report) {
 	s.LostAcks += r.LostAcks
 	s.Cuts += r.Cuts
 	s.LogBytes += r.LogBytes
+	s.Repeats += r.Repeats
+	s.Replaced += r.Replaced
+	s.Ended += r.Ended
+	s.Pauses += r.Pauses
+	s.Purges += r.Purges
+	s.Bulks += r.Bulks
+	s.Dead += r.Dead
+	s.Attempts = max(s.Attempts, r.Attempts)
+	s.Carried += r.Carried
+	s.Kept = max(s.Kept, r.Kept)
 	s.ReceivedLate.Add(&r.ReceivedLate)
 	s.VisibleLate.Add(&r.VisibleLate)
 	s.SteppedBack = max(s.SteppedBack, r.SteppedBack)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,16 @@ func groups() []string { return []string{"billing", "audit"} }
 // nobody fetched for the last run.
 func topics(run int) []string { return []string{"orders", "bills", fmt.Sprintf("side-%d", run%4)} }
 
+// consumed are the topics from which both groups receive. Where retention takes
+// what is old, nothing may be left for later.
+func (w *worker) consumed() []string {
+	names := append(topics(w.Run), topicOnce, topicNamed, topicHalf, topicPaused, topicRated, topicBulk)
+	for run := w.Run + 1; w.Keep && run < w.Run+4; run++ {
+		names = append(names, topics(run)[2])
+	}
+	return names
+}
+
 // A candidate is a message that may be cancelled or moved.
 type candidate struct{ name, reference string }
 
@@ -59,6 +70,9 @@ func (w *worker) load() {
 	// A store that is always busy hides what is written without a sync, for the
 	// next call's sync brings it to the disk: let there be silence, too.
 	pauses := []time.Duration{0, 0, 20 * time.Millisecond, 150 * time.Millisecond}
+	if w.Keep {
+		pauses = pauses[2:] // who sends without a pause is not kept up with
+	}
 	l := &load{worker: w, until: until, closed: w.stop, pause: pauses[w.Seed%uint64(len(pauses))]}
 	for i := range l.steer {
 		l.steer[i] = make(chan candidate, 64)
@@ -73,9 +87,11 @@ func (w *worker) load() {
 	for i := range l.steer {
 		l.each(uint64(300+i), l.steerer(l.steer[i]))
 	}
+	l.terms()
+	l.steered()
 	for g, group := range groups() {
-		for t, topic := range topics(w.Run) {
-			l.each(uint64(400+10*g+t), l.consumer(group, topic))
+		for t, topic := range w.consumed() {
+			l.each(uint64(400+20*g+t), l.consumer(group, topic))
 		}
 	}
 	l.wg.Go(l.report)
@@ -133,13 +149,7 @@ func (l *load) send(r *rand.Rand, n int) {
 	for i := range msgs {
 		msgs[i], noted[i] = l.message(r, topic)
 	}
-	op := l.journal.begin(history.Event{Kind: history.Send, Topic: topic, Messages: noted})
-	receipts, err := l.b.Send(l.ctx, msgs)
-	e := history.Event{Kind: history.Sent, Receipts: make([]history.Receipt, len(receipts))}
-	for i := range receipts {
-		e.Receipts[i] = receipt(&receipts[i])
-	}
-	l.journal.end(op, e, err)
+	receipts := l.sendAll(topic, msgs, noted)
 	for i := range receipts {
 		if at := &receipts[i]; at.Handle != "" && r.IntN(6) == 0 {
 			reference := at.ID.String()
@@ -153,6 +163,7 @@ func (l *load) send(r *rand.Rand, n int) {
 
 func receipt(r *broker.Receipt) history.Receipt {
 	out := history.Receipt{ID: uint64(r.ID), Due: r.Due, Queue: r.Queue, Ready: r.Ready, Offset: uint64(r.Offset)}
+	out.Repeat, out.Replaced = r.Repeat, uint64(r.Replaced)
 	if r.Err != nil {
 		out.Err = r.Err.Error()
 	}
@@ -166,10 +177,7 @@ func (l *load) message(r *rand.Rand, topic string) (broker.Message, history.Mess
 	if r.IntN(100) == 0 {
 		size = r.IntN(largeBody)
 	}
-	m := broker.Message{Topic: topic, Key: name, Body: make([]byte, size)}
-	for i := range m.Body {
-		m.Body[i] = byte(r.Uint32())
-	}
+	m := broker.Message{Topic: topic, Key: name, Body: body(r, size)}
 	if r.IntN(3) == 0 {
 		m.Tag = fmt.Sprintf("tag%d", r.IntN(4))
 	}
@@ -233,8 +241,18 @@ func (l *load) found() {
 		l.fatal("list what waits", err)
 	}
 	for i := range page.Messages {
-		l.offer(candidate{page.Messages[i].Key, page.Messages[i].ID.String()})
+		if m := &page.Messages[i]; m.Group == "" && slices.Contains(l.plain(), m.Topic) {
+			l.offer(candidate{m.Key, m.ID.String()})
+		}
 	}
+}
+
+// plain are the topics without terms of their own.
+func (l *load) plain() (names []string) {
+	for run := range 4 {
+		names = append(names, topics(run)...)
+	}
+	return names
 }
 
 // offer hands a message to the steerer that it belongs to: one message is
@@ -314,7 +332,7 @@ func (l *load) consumer(group, topic string) func(*rand.Rand) {
 		}
 		switch p := r.IntN(20); p {
 		case 0: // the first is given back and comes again
-			l.nack(got[0], time.Duration(r.IntN(30))*time.Millisecond)
+			l.nack(got[0], time.Duration(r.IntN(80))*time.Millisecond, r.IntN(3) == 0)
 			got = got[1:]
 		case 1: // the last is forgotten and comes again after a restart
 			got = got[:len(got)-1]
@@ -356,6 +374,9 @@ func (l *load) receive(ctx context.Context, group, topic string, most int, wait 
 			Number: got[i].number, Name: d.Key, ID: uint64(d.ID), Queue: d.Queue, Offset: uint64(d.Offset),
 			Attempt: d.Attempt, Due: d.Due, Visible: d.VisibleAt, Hash: hash(d.Key, d.Tag, d.Body),
 		}
+		if d.Group != "" {
+			e.Deliveries[i].Retry, e.Deliveries[i].ID = true, uint64(d.Origin)
+		}
 	}
 	l.journal.at(now, e)
 	return got
@@ -375,10 +396,16 @@ func (l *load) ack(got []held) {
 	l.journal.end(op, history.Event{Kind: history.Acked}, errors.Join(append(errs, err)...))
 }
 
-func (l *load) nack(h held, after time.Duration) {
-	op := l.journal.begin(history.Event{Kind: history.Nack, Numbers: []int{h.number}})
-	_, err := l.b.Nack(l.ctx, h.lease, &after)
-	l.journal.end(op, history.Event{Kind: history.Nacked}, err)
+// nack gives a message back, for some time or for the group's back-off.
+func (l *load) nack(h held, after time.Duration, backoff bool) {
+	d := &after
+	if backoff {
+		after, d = backoffMs*time.Millisecond, nil
+	}
+	noted := history.Delay{Kind: history.After, Value: after.Milliseconds()}
+	op := l.journal.begin(history.Event{Kind: history.Nack, Numbers: []int{h.number}, Delay: &noted})
+	got, err := l.b.Nack(l.ctx, h.lease, d)
+	l.journal.end(op, history.Event{Kind: history.Nacked, Due: got.Due}, err)
 }
 
 // fatal writes an error down that no promise allows, as a call that failed.

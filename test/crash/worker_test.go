@@ -30,6 +30,7 @@ type spec struct {
 	Seed     uint64
 	Mode     string // see history
 	Bug      string // see bugs
+	Keep     bool   // retention and carry, both after a short time
 	Interval bool   // answer after the write and sync now and then, not after the sync
 }
 
@@ -56,6 +57,14 @@ var bugs = map[string]engine.Bugs{
 	"cut-bad-middle": {Log: log.Bugs{CutBadMiddle: true}},
 }
 
+// What is kept under retention: long enough for a consumer that keeps up to be
+// killed a few times on the way.
+const (
+	keepTime   = 4 * time.Second
+	carryAfter = time.Second
+	keptMost   = 2 << 20 // bytes of log, once everything is consumed and old
+)
+
 // levels are the delay levels, scaled down so that all fall due within a cycle.
 func levels() []time.Duration {
 	table := make([]time.Duration, 18)
@@ -81,6 +90,9 @@ func (s *spec) open(ctx context.Context) (*broker.Broker, error) {
 	}
 	if s.Mode == history.ModeRebuild { // as it is by default, for all the log is one recovery
 		o.CutCommands, o.CutBytes = 0, 0
+	}
+	if s.Keep {
+		o.Retention = engine.Retention{Time: keepTime, CarryAfter: carryAfter}
 	}
 	if s.Interval {
 		o.Sync, o.SyncEvery = engine.SyncInterval, 50*time.Millisecond
@@ -120,10 +132,14 @@ func work(encoded string) int {
 	w.journal.put(history.Event{Kind: history.Up, Figures: &history.Figures{
 		Replayed: found.Replayed, Torn: found.Log.Torn, Waiting: found.Waiting,
 	}})
-	switch w.Mode {
-	case history.ModeLoad:
+	if w.Mode != history.ModeRebuild {
+		err = w.plan()
+	}
+	switch {
+	case err != nil:
+	case w.Mode == history.ModeLoad:
 		w.load()
-	case history.ModeDrain:
+	case w.Mode == history.ModeDrain:
 		err = w.drain()
 	}
 	if err == nil && w.Mode != history.ModeLoad {
@@ -172,7 +188,9 @@ func (w *worker) drained() error {
 
 func (w *worker) figures() {
 	s := w.b.Stats()
-	w.journal.put(history.Event{Kind: history.Figure, Figures: &history.Figures{Cuts: s.Cuts, Syncs: s.Syncs, LogBytes: s.LogBytes}})
+	w.journal.put(history.Event{Kind: history.Figure, Figures: &history.Figures{
+		Cuts: s.Cuts, Syncs: s.Syncs, LogBytes: s.LogBytes, Carried: s.Carried,
+	}})
 }
 
 // A journal writes events to standard output, a line each. When put returns the

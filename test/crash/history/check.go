@@ -40,6 +40,11 @@ func Check(events []Event, o Options) *Report {
 		messages: make(map[string]*message),
 		byID:     make(map[uint64]*message),
 		queues:   make(map[place]*queue),
+		plans:    make(map[string]*Plan),
+		topics:   make(map[string]*topic),
+		replaced: make(map[uint64]bool),
+		bulks:    make(map[string]*bulk),
+		dead:     make(map[string]map[string]bool),
 	}
 	for i := range events {
 		c.at = i + 1
@@ -63,9 +68,15 @@ type checker struct {
 	byID     map[uint64]*message
 	queues   map[place]*queue
 	places   []place
-	highest  uint64 // id that was ever seen delivered or waiting
-	hash     string // of the state, when first drained
-	drained  bool   // by the newest run, those that only rebuild not counted
+	highest  uint64           // id that was ever seen delivered or waiting
+	plans    map[string]*Plan // by topic
+	topics   map[string]*topic
+	replaced map[uint64]bool            // ids of those whose slot another one took
+	bulks    map[string]*bulk           // by tag
+	bulkTags []string                   // in order
+	dead     map[string]map[string]bool // names by group, as last listed
+	hash     string                     // of the state, when first drained
+	drained  bool                       // by the newest run, those that only rebuild not counted
 }
 
 // A run is one process.
@@ -83,6 +94,7 @@ type run struct {
 	synced     int // the last beginning of a call whose answer came and had to be synced
 	acked      int // messages
 	cuts       int64
+	carried    int64
 	furthest   int64 // of wall minus monotonic clock
 	latest     int64 // of wall
 }
@@ -113,10 +125,10 @@ func (c *checker) event(e *Event) {
 	case Send:
 		c.begin(e)
 		c.sendBegins(e)
-	case Cancel, Move, Ack, Nack:
+	case Cancel, Move, Ack, Nack, End, Hold, Limit, Purge, Bulk, Bury:
 		c.begin(e)
 		c.callBegins(e)
-	case Sent, Cancelled, Moved, Acked, Nacked:
+	case Sent, Cancelled, Moved, Acked, Nacked, Ended, Held, Limited, Purged, Bulked, Buried:
 		if b, ok := c.end(e); ok {
 			c.callEnds(b, e)
 		}
@@ -128,6 +140,8 @@ func (c *checker) event(e *Event) {
 		c.figures(e)
 	case Drained:
 		c.isDrained(e)
+	case Planned, Halves, Operated, DeadOnes, Retention:
+		c.told(e)
 	case Stop:
 	case Down, Killed, PowerCut:
 		c.leave(e)
@@ -198,7 +212,10 @@ func (c *checker) begin(e *Event) {
 }
 
 // ends are the events that end a call, by those that begin one.
-var ends = map[Kind]Kind{Send: Sent, Cancel: Cancelled, Move: Moved, Ack: Acked, Nack: Nacked}
+var ends = map[Kind]Kind{
+	Send: Sent, Cancel: Cancelled, Move: Moved, Ack: Acked, Nack: Nacked,
+	End: Ended, Hold: Held, Limit: Limited, Purge: Purged, Bulk: Bulked, Bury: Buried,
+}
 
 func (c *checker) end(e *Event) (begun, bool) {
 	b, ok := c.run.ops[e.Op]
@@ -220,6 +237,16 @@ func (c *checker) callBegins(e *Event) {
 			return
 		}
 		c.steer(e, func(m *message) { m.dues.may(least(*e.Delay, e.Wall)) })
+	case End:
+		c.steer(e, func(m *message) { m.ending(e) })
+	case Hold:
+		c.topicOf(e.Topic).holdBegins(e.On, ms(c.now))
+	case Limit:
+		c.topicOf(e.Topic).limitBegins(e.Rate, ms(c.now))
+	case Purge:
+		c.purgeBegins(e)
+	case Bulk:
+		c.bulkBegins(e)
 	default:
 		c.acksBegin(e)
 	}
@@ -233,8 +260,28 @@ func (c *checker) callEnds(b begun, e *Event) {
 		c.cancelEnds(b, e)
 	case Moved:
 		c.moveEnds(b, e)
+	case Ended:
+		c.transactionEnds(b, e)
+	case Held, Limited, Purged, Bulked:
+		c.topicEnds(b, e)
 	default:
 		c.acksEnd(b, e)
+	}
+}
+
+// told takes what a process has looked at.
+func (c *checker) told(e *Event) {
+	switch e.Kind {
+	case Planned:
+		c.plans[e.Topic] = e.Plan
+	case Halves:
+		c.halves(e)
+	case Operated:
+		c.operated(e.Tag, e.Operation)
+	case DeadOnes:
+		c.deadLetters(e)
+	default:
+		c.kept(e)
 	}
 }
 
@@ -244,6 +291,8 @@ func (c *checker) figures(e *Event) {
 	}
 	c.report.Cuts += e.Figures.Cuts - c.run.cuts
 	c.run.cuts = e.Figures.Cuts
+	c.report.Carried += e.Figures.Carried - c.run.carried
+	c.run.carried = e.Figures.Carried
 	c.report.LogBytes = max(c.report.LogBytes, e.Figures.LogBytes)
 }
 
@@ -271,6 +320,10 @@ func (c *checker) finish() {
 	for _, p := range c.places {
 		c.inspect(p)
 	}
+	for _, tag := range c.bulkTags {
+		c.settleBulk(tag)
+	}
+	c.settleTopics()
 	c.valid()
 }
 

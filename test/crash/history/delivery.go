@@ -8,9 +8,12 @@ type delivery struct {
 	run      *run
 	wall     int64
 	begun    bool // an acknowledgement began
+	at       int  // the event that told of it
 	acked    int  // the event that answered it, 0 unless there is one
 	ackWall  int64
-	returned bool // a nack began
+	returned bool  // a nack began
+	until    int64 // ns: not again before, if the nack was answered
+	nacked   int   // the event that answered it
 }
 
 func (c *checker) got(e *Event) {
@@ -25,12 +28,19 @@ func (c *checker) got(e *Event) {
 		if c.run.deliveries[d.Number] != nil {
 			c.violate(HistoryIsWell, "delivery %d twice", d.Number)
 		}
-		now := &delivery{Delivery: *d, m: m, run: c.run, wall: e.Wall}
+		now := &delivery{Delivery: *d, m: m, run: c.run, wall: e.Wall, at: c.at}
 		c.run.deliveries[d.Number] = now
 		c.same(m, e.Topic, d)
-		c.inTime(m, d)
-		if c.enterQueue(m, d.Offset, d.Due, d.Visible) {
-			c.seen(m.entry, e.Group)
+		c.allowed(m)
+		switch {
+		case d.Retry: // its own place is another one
+		case c.planOf(m.topic).Purged:
+			c.inTime(m, d)
+		default:
+			c.inTime(m, d)
+			if c.enterQueue(m, d.Offset, d.Due, d.Visible) {
+				c.seen(m.entry, e.Group)
+			}
 		}
 		c.again(m, e.Group, now)
 		c.take(m, e.Group, now)
@@ -42,10 +52,12 @@ func (c *checker) same(m *message, topic string, d *Delivery) {
 	if d.Hash != m.Hash {
 		c.violate(NoPhantom, "%s is delivered with other content", m.Name)
 	}
-	if topic != m.topic || m.queue >= 0 && d.Queue != m.queue {
+	if topic != m.topic || m.queue >= 0 && d.Queue != m.queue && !d.Retry {
 		c.violate(NoPhantom, "%s was sent to %s/%d and delivered from %s/%d", m.Name, m.topic, m.queue, topic, d.Queue)
 	}
-	m.queue = d.Queue
+	if !d.Retry {
+		m.queue = d.Queue
+	}
 	c.identify(m, d.ID)
 	c.highest = max(c.highest, d.ID)
 }
@@ -67,15 +79,7 @@ func (c *checker) inTime(m *message, d *Delivery) {
 // again says whether a further delivery to the same group is explained.
 func (c *checker) again(m *message, group string, now *delivery) {
 	before := m.given[group]
-	within := 0
-	for _, d := range before {
-		if d.run == now.run {
-			within++
-		}
-	}
-	if now.Attempt != within+1 {
-		c.violate(Duplicates, "%s: attempt %d of %s in this process is called the %dth", m.Name, within+1, group, now.Attempt)
-	}
+	c.attempts(m, group, now)
 	if len(before) == 0 {
 		return
 	}
@@ -99,11 +103,15 @@ func (c *checker) again(m *message, group string, now *delivery) {
 
 // undone says that a power cut may have undone the acknowledgement: it rode on
 // a sync that did not come.
-func (c *checker) undone(d *delivery) bool {
-	if d.run.closed || d.acked < d.run.synced || !c.cutAfter(d.run) {
+func (c *checker) undone(d *delivery) bool { return c.mayBeLost(d.run, d.acked, d.ackWall) }
+
+// mayBeLost says that a power cut may have taken what a run was told at an event
+// and had not synced.
+func (c *checker) mayBeLost(r *run, at int, wall int64) bool {
+	if r.closed || at < r.synced || !c.cutAfter(r) {
 		return false
 	}
-	return d.run.endWall-d.ackWall <= int64(c.o.AckWindow+c.o.SyncSlack)
+	return r.endWall-wall <= int64(c.o.AckWindow+c.o.SyncSlack)
 }
 
 // cutAfter says that the power was cut after the run and before another process
@@ -150,6 +158,12 @@ func (c *checker) acksBegin(e *Event) {
 			c.violate(HistoryIsWell, "%s of delivery %d, which is unknown", e.Kind, n)
 		case e.Kind == Nack:
 			d.returned = true
+			d.until = e.Wall
+			if e.Delay != nil {
+				d.until += ns(e.Delay.Value)
+			}
+		case e.Kind == Bury:
+			d.m.buried, d.returned = true, true
 		default:
 			d.begun = true
 		}
@@ -161,12 +175,20 @@ func (c *checker) acksEnd(b begun, e *Event) {
 		c.violate(NoCallFailed, "%s: %s", b.e.Kind, e.Err)
 		return
 	}
-	if e.Kind == Nacked {
-		return
+	if e.Kind == Buried {
+		c.run.synced = max(c.run.synced, b.at)
 	}
 	for _, n := range b.e.Numbers {
-		if d := c.run.deliveries[n]; d != nil {
+		d := c.run.deliveries[n]
+		switch {
+		case d == nil:
+		case e.Kind == Acked:
 			d.acked, d.ackWall = c.at, e.Wall
+		case e.Kind == Nacked:
+			d.nacked, d.ackWall = c.at, e.Wall
+			if d.until > b.e.Wall { // the due is rounded up, unless it is at once
+				d.until = max(d.until, ns(e.Due))
+			}
 		}
 	}
 }

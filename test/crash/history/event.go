@@ -47,6 +47,27 @@ const (
 	Down      Kind = "down"      // the store is closed: Err
 )
 
+// What it writes of topics that have terms of their own.
+const (
+	Planned   Kind = "plan"      // what is to be expected of a topic from now on: Topic, Plan
+	End       Kind = "end"       // of a transaction begins: Name, On is a commit
+	Ended     Kind = "ended"     // ends: Answer and Due, or Err
+	Halves    Kind = "halves"    // all half messages, listed when nobody sent: Waits
+	Hold      Kind = "hold"      // of a topic begins: Topic, On pauses it
+	Held      Kind = "held"      // ends: Err
+	Limit     Kind = "limit"     // of a topic's rate begins: Topic, Rate
+	Limited   Kind = "limited"   // ends: Err
+	Purge     Kind = "purge"     // of a topic begins: Topic
+	Purged    Kind = "purged"    // ends: Err
+	Bulk      Kind = "bulk"      // cancel of a topic's messages with a tag begins: Topic, Tag
+	Bulked    Kind = "bulked"    // ends: Operation, or Err
+	Operated  Kind = "operation" // how a bulk operation was seen to stand: Tag, Operation
+	Bury      Kind = "bury"      // begins: Numbers
+	Buried    Kind = "buried"    // ends: Err
+	DeadOnes  Kind = "dead"      // all dead letters of a group: Group, Deliveries, their ids those of the messages
+	Retention Kind = "retention" // what is kept at the end: Figures
+)
+
 // What the driver writes, after the last event of the process.
 const (
 	Killed   Kind = "killed"    // by SIGKILL, sent at Wall
@@ -59,6 +80,7 @@ const (
 	WasDelivered = "delivered"
 	WasCancelled = "cancelled"
 	Unknown      = "unknown"
+	Over         = "over" // the transaction had ended before
 )
 
 // The modes of a run.
@@ -87,6 +109,11 @@ type Event struct {
 	Numbers    []int      `json:"nos,omitempty"`
 	Waits      []Wait     `json:"waits,omitempty"`
 	Answer     string     `json:"ans,omitempty"`
+	On         bool       `json:"on,omitempty"`
+	Tag        string     `json:"tag,omitempty"`
+	Rate       int64      `json:"rate,omitempty"` // messages a second; 0 is any
+	Plan       *Plan      `json:"plan,omitempty"`
+	Operation  *Operation `json:"oper,omitempty"`
 	Due        int64      `json:"due,omitempty"` // Unix ms
 	Hash       string     `json:"hash,omitempty"`
 	Err        string     `json:"err,omitempty"`
@@ -100,7 +127,29 @@ type Message struct {
 	Queue int    `json:"q"` // -1 leaves it to the store
 	Hash  uint64 `json:"h"` // of everything that must arrive as it was sent
 	Delay Delay  `json:"d"`
+	Tag   string `json:"tag,omitempty"`
+	Once  bool   `json:"once,omitempty"` // under an idempotency key of its own: it may be sent again
+	Slot  string `json:"slot,omitempty"` // the name under which it replaces who waits
+	Half  bool   `json:"half,omitempty"` // it waits for its transaction to end
 }
+
+// A Plan is what is to be expected of a topic that is unlike the others.
+type Plan struct {
+	Groups   []string `json:"groups,omitempty"` // who gets everything; none: the groups of all topics
+	Attempts int      `json:"max,omitempty"`    // after which a message is a dead letter
+	Purged   bool     `json:"purged,omitempty"` // it is purged now and then, and its offsets begin anew
+}
+
+// An Operation is a bulk operation.
+type Operation struct {
+	ID     string `json:"id"`
+	State  string `json:"st,omitempty"` // OperationDone when it is over
+	Done   uint64 `json:"done,omitempty"`
+	Missed uint64 `json:"missed,omitempty"`
+}
+
+// OperationDone is the state of an operation that has come to its end.
+const OperationDone = "done"
 
 // A DelayKind says how a due is given.
 type DelayKind string
@@ -126,6 +175,9 @@ type Receipt struct {
 	Ready  bool   `json:"rdy,omitempty"` // visible already, at Offset
 	Offset uint64 `json:"off,omitempty"`
 	Err    string `json:"err,omitempty"`
+
+	Repeat   bool   `json:"again,omitempty"`    // its key was used before: the rest is of the first one
+	Replaced uint64 `json:"replaced,omitempty"` // id of the one whose slot it took
 }
 
 // A Delivery is one message handed to a group.
@@ -139,6 +191,7 @@ type Delivery struct {
 	Due     int64  `json:"due,omitempty"` // Unix ms
 	Visible int64  `json:"vis"`           // Unix ms
 	Hash    uint64 `json:"h"`
+	Retry   bool   `json:"retry,omitempty"` // it was sent again to this group alone: queue and offset are of that copy
 }
 
 // A Wait is one waiting message, as a listing shows it.
@@ -157,6 +210,10 @@ type Figures struct {
 	Cuts     int64  `json:"cuts,omitempty"`     // since Up
 	Syncs    int64  `json:"syncs,omitempty"`    // since Up
 	LogBytes uint64 `json:"log,omitempty"`      // the log's end
+	Kept     uint64 `json:"kept,omitempty"`     // bytes of log that are still there
+	Most     uint64 `json:"most,omitempty"`     // that there may be
+	Skipped  uint64 `json:"skipped,omitempty"`  // messages that retention took before a group had them
+	Carried  int64  `json:"carried,omitempty"`  // messages carried, since Up
 }
 
 // Read reads a history. A last line that is not whole is left out: its writer

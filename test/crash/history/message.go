@@ -21,6 +21,15 @@ type message struct {
 	cancels   int  // begun, and neither answered nor known to have done nothing
 	cancelled bool // for certain
 	told      bool // somebody was told that it was delivered
+
+	repeated bool // it was sent more than once under its key
+	commits  int  // begun
+	rolls    int  // begun
+	commit   bool // answered
+	roll     bool // answered
+	buried   bool // somebody asked for it
+	purges   int  // of its topic that began after it
+	purged   bool // one of them was answered
 }
 
 // dues are what is known of a message's due.
@@ -72,16 +81,21 @@ func most(d Delay, wall int64) int64 {
 
 func (c *checker) sendBegins(e *Event) {
 	for _, sent := range e.Messages {
-		if c.messages[sent.Name] != nil {
-			c.violate(HistoryIsWell, "%s is sent twice", sent.Name)
+		if again := c.messages[sent.Name]; again != nil {
+			c.sentAgain(again, &sent, e)
 			continue
 		}
 		m := &message{Message: sent, topic: e.Topic, run: e.Run, begun: e.Wall, queue: sent.Queue}
-		if sent.Delay.Kind == NoDelay {
+		switch {
+		case sent.Half:
+		case sent.Delay.Kind == NoDelay:
 			m.dues.is(0)
-		} else {
+			m.dues.may(0) // or by the stamp, if its topic holds it back
+		default:
 			m.dues.may(least(sent.Delay, e.Wall))
 		}
+		t := c.topicOf(e.Topic)
+		t.sends(m)
 		c.messages[sent.Name] = m
 		c.inOrder = append(c.inOrder, m)
 		c.report.Attempted++
@@ -98,43 +112,61 @@ func (c *checker) sendEnds(b begun, e *Event) {
 		return
 	}
 	for i := range e.Receipts {
-		c.receipt(c.messages[b.e.Messages[i].Name], &e.Receipts[i])
+		c.receipt(c.messages[b.e.Messages[i].Name], &e.Receipts[i], b)
 	}
 	c.run.synced = max(c.run.synced, b.at)
 }
 
-func (c *checker) receipt(m *message, r *Receipt) {
+func (c *checker) receipt(m *message, r *Receipt, b begun) {
 	if r.Err != "" {
 		m.refused = true
 		c.violate(NoCallFailed, "send of %s: %s", m.Name, r.Err)
 		return
 	}
-	m.acked = true
-	c.report.Acked++
-	c.run.acked++
+	if !m.acked {
+		m.acked = true
+		c.report.Acked++
+		c.run.acked++
+	}
 	c.identify(m, r.ID)
+	if r.Repeat {
+		c.isRepeat(m, r)
+		return
+	}
+	c.replaces(m, r)
+	if m.Half {
+		return
+	}
 	if m.Queue >= 0 && m.Queue != r.Queue {
 		c.violate(NoPhantom, "%s was sent to queue %d and filed in %d", m.Name, m.Queue, r.Queue)
 	}
 	m.queue = r.Queue
-	c.dueFits(m, m.Delay, r.Due, m.begun)
+	c.dueFits(m, m.Delay, r.Due, b.e.Wall)
 	m.dues.is(r.Due)
 	if r.Ready {
 		m.ready = true
-		c.enterQueue(m, r.Offset, r.Due, 0)
+		c.readyInTime(m, b)
+		if !c.planOf(m.topic).Purged {
+			c.enterQueue(m, r.Offset, r.Due, 0)
+		}
 	}
 }
 
 // identify notes a message's id, which is its own.
 func (c *checker) identify(m *message, id uint64) {
 	if m.id != 0 && m.id != id {
-		c.violate(NoPhantom, "%s has id %#x, and also %#x", m.Name, m.id, id)
+		rule := NoPhantom
+		if m.Once {
+			rule = OnceAKey
+		}
+		c.violate(rule, "%s has id %#x, and also %#x", m.Name, m.id, id)
 		return
 	}
 	if other := c.byID[id]; other != nil && other != m {
 		c.violate(NoPhantom, "%s and %s have the same id %#x", m.Name, other.Name, id)
 	}
 	m.id, c.byID[id] = id, m
+	m.cancelled = m.cancelled || c.replaced[id]
 }
 
 // dueFits holds a due that was answered now to the delay that was asked for.
@@ -245,6 +277,10 @@ func (c *checker) listed(e *Event) {
 			c.violate(NoPhantom, "%s is listed twice", w.Name)
 		case m.cancelled:
 			c.violate(NothingLost, "%s waits, but was cancelled", m.Name)
+		case m.purged:
+			c.violate(NothingAfterPurge, "%s waits, but was purged", m.Name)
+		case m.Half && m.commits == 0:
+			c.violate(Transactions, "%s waits, but was not committed", m.Name)
 		case m.told || len(m.given) > 0:
 			c.violate(NothingLost, "%s waits, but was delivered", m.Name)
 		case !m.dues.allow(w.Due):
@@ -263,12 +299,12 @@ func (c *checker) listed(e *Event) {
 
 // mustWait says that nothing can have ended the message's wait before wall.
 func (m *message) mustWait(wall int64) bool {
-	return !m.cancelled && m.cancels == 0 && m.dues.known && len(m.dues.least) == 0 && ns(m.dues.due) > wall
+	return !m.cancelled && m.cancels == 0 && m.purges == 0 && m.dues.known && len(m.dues.least) == 0 && ns(m.dues.due) > wall
 }
 
 // settle says whether everybody got the message who had to.
 func (c *checker) settle(m *message) {
-	missing := slices.DeleteFunc(slices.Clone(c.o.Groups), func(g string) bool { return len(m.given[g]) > 0 })
+	missing := slices.DeleteFunc(slices.Clone(c.groupsOf(m.topic)), func(g string) bool { return len(m.given[g]) > 0 || c.dead[g][m.Name] })
 	if !m.acked && !m.refused {
 		c.report.Unknown++
 		if len(m.given) > 0 {
@@ -280,7 +316,8 @@ func (c *checker) settle(m *message) {
 		c.violate(NoPhantom, "%s was refused and is delivered", m.Name)
 	case m.cancelled && len(m.given) > 0:
 		c.violate(NothingLost, "%s was cancelled and is delivered", m.Name)
-	case m.cancelled || len(missing) == 0:
+	case m.cancelled || m.purges > 0 || len(missing) == 0:
+	case m.Half && !m.commit && len(m.given) == 0:
 	case m.told:
 		c.violate(NothingLost, "%s was said to be delivered, but not to %v", m.Name, missing)
 	case len(m.given) > 0:

@@ -1,6 +1,9 @@
 package history
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A place is one queue of one topic.
 type place struct {
@@ -82,7 +85,7 @@ func (c *checker) inspect(p place) {
 	var visible int64
 	var moved, direct *entry // the last ones that came from waiting, and at once
 	for o, e := range c.queues[p].entries {
-		if e == nil || len(e.seen) < len(c.o.Groups) {
+		if e == nil || !c.seenByAll(p.topic, e) {
 			if gaps++; first < 0 {
 				first = o
 			}
@@ -95,6 +98,7 @@ func (c *checker) inspect(p place) {
 		}
 		visible = max(visible, e.visible)
 		switch {
+		case e.due == 0 && e.m.Half: // in the order of its commit
 		case e.due == 0:
 			direct = c.follows(p, direct, e)
 		case e.waited():
@@ -107,10 +111,16 @@ func (c *checker) inspect(p place) {
 	}
 }
 
+// seenByAll says that each group got what is at an offset, or has it among its
+// dead letters.
+func (c *checker) seenByAll(topic string, e *entry) bool {
+	return !slices.ContainsFunc(c.groupsOf(topic), func(g string) bool { return !e.seen[g] && !c.dead[g][e.m.Name] })
+}
+
 // waited says that the message certainly went through the timeline.
 func (e *entry) waited() bool {
 	m := e.m
-	if m.acked {
+	if m.acked && !m.repeated {
 		return !m.ready
 	}
 	return m.Delay.Kind == After && m.Delay.Value > 0 || m.Delay.Kind == At && ns(m.Delay.Value) > m.begun+ns(60_000)

@@ -12,16 +12,25 @@ type Rule string
 
 // The rules. docs/testing.md explains each.
 const (
-	NothingLost   Rule = "H1"  // acknowledged and not cancelled: delivered to each group; cancelled: never
-	NoPhantom     Rule = "H2"  // what is delivered was sent, once, and is unchanged
-	NeverEarly    Rule = "H3"  // not before the due, and the due is the one that was asked for
-	Duplicates    Rule = "H5"  // one more delivery at most, and a crash between explains it
-	Order         Rule = "H6"  // offsets without a gap, in the order of falling due
-	OffsetsStand  Rule = "H7"  // an offset is one message, at one time, for ever; a message has one offset
-	SameFromLog   Rule = "H9"  // the log alone gives the same state as log and index
-	RunIsValid    Rule = "H10" // enough happened for the other rules to mean something
-	NoCallFailed  Rule = "H11" // no call came back with an error that nothing explains
-	HistoryIsWell Rule = "H0"  // the history itself: what is wrong is the harness
+	NothingLost       Rule = "H1"  // acknowledged and not cancelled: delivered to each group; cancelled: never
+	NoPhantom         Rule = "H2"  // what is delivered was sent, once, and is unchanged
+	NeverEarly        Rule = "H3"  // not before the due, and the due is the one that was asked for
+	Duplicates        Rule = "H5"  // one more delivery at most, and a crash between explains it
+	Order             Rule = "H6"  // offsets without a gap, in the order of falling due
+	OffsetsStand      Rule = "H7"  // an offset is one message, at one time, for ever; a message has one offset
+	Attempts          Rule = "H8"  // counted across restarts; given back: not before its delay; not above the group's limit
+	SameFromLog       Rule = "H9"  // the log alone gives the same state as log and index
+	RunIsValid        Rule = "H10" // enough happened for the other rules to mean something
+	NoCallFailed      Rule = "H11" // no call came back with an error that nothing explains
+	OneOfAName        Rule = "H12" // who waits under a name is replaced, and then never delivered
+	OnceAKey          Rule = "H13" // a key is one message, however often it is sent
+	Transactions      Rule = "H14" // nothing before a commit, nothing after a rollback
+	HeldBack          Rule = "H15" // nothing becomes visible in a paused topic, nor faster than its rate
+	DeadLetters       Rule = "H16" // used up or buried: among the dead letters, and nothing else is
+	BulkIsExact       Rule = "H17" // an operation comes to its end and has counted what it did
+	NothingAfterPurge Rule = "H18" // nothing that was sent before it
+	KeptEnough        Rule = "H19" // retention takes from nobody who keeps up, and the log does not grow
+	HistoryIsWell     Rule = "H0"  // the history itself: what is wrong is the harness
 )
 
 // A Violation is one place where a history breaks a rule.
@@ -62,6 +71,17 @@ type Report struct {
 	Cuts      int64
 	LogBytes  uint64
 
+	Repeats  int    // sends that were answered as a repeat of another one
+	Replaced int    // messages replaced by one of the same name
+	Ended    int    // transactions, answered
+	Pauses   int    // of topics, answered
+	Purges   int    // of topics, answered
+	Bulks    int    // bulk operations
+	Dead     int    // dead letters
+	Attempts int    // the most of one message by one group
+	Carried  int64  // messages moved out of old segments
+	Kept     uint64 // bytes of log that retention has left
+
 	ReceivedLate Lateness // until the consumer had it
 	VisibleLate  Lateness // until it could have had it
 
@@ -93,7 +113,9 @@ func (r *Report) String() string {
 		r.Acked, r.Unknown, r.Came, r.Cancels, r.Moves)
 	fmt.Fprintf(&b, "%d deliveries, %d across a restart, %d once more, %d acks undone by a power cut\n",
 		r.Delivered, r.Across, r.Again, r.LostAcks)
-	fmt.Fprintf(&b, "%d cuts, %d KiB of log\n", r.Cuts, r.LogBytes>>10)
+	fmt.Fprintf(&b, "%d repeats, %d replaced, %d transactions ended, %d pauses, %d purges, %d bulk operations, %d dead letters, at most %d attempts\n",
+		r.Repeats, r.Replaced, r.Ended, r.Pauses, r.Purges, r.Bulks, r.Dead, r.Attempts)
+	fmt.Fprintf(&b, "%d cuts, %d KiB of log, %d KiB kept by retention, %d carried\n", r.Cuts, r.LogBytes>>10, r.Kept>>10, r.Carried)
 	fmt.Fprintf(&b, "lateness without downtime: visible %v, received %v\n", &r.VisibleLate, &r.ReceivedLate)
 	if r.SteppedBack > time.Millisecond {
 		fmt.Fprintf(&b, "the machine's clock went back by %v\n", r.SteppedBack)

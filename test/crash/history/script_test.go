@@ -21,7 +21,9 @@ type script struct {
 	op     int
 	no     int
 	know   map[string]*Delivery
-	next   uint64 // offset
+	next   map[string]uint64 // offset, by topic
+	where  map[string]string // topic, by message
+	tries  map[string]int    // by group and message
 }
 
 func (s *script) put(e Event) *Event {
@@ -52,15 +54,24 @@ func (s *script) begin(e Event) int {
 }
 
 // try begins to send a message. Its content's hash is its name's length.
-func (s *script) try(name string, d Delay) int {
+func (s *script) try(name string, d Delay) int { return s.tryTo("t", Message{Name: name, Delay: d}) }
+
+// tryTo is try of any message to any topic.
+func (s *script) tryTo(topic string, m Message) int {
 	if s.know == nil {
-		s.know = make(map[string]*Delivery)
+		s.know, s.where, s.next = make(map[string]*Delivery), make(map[string]string), make(map[string]uint64)
 	}
-	hash := uint64(len(name))
-	op := s.begin(Event{Kind: Send, Topic: "t", Messages: []Message{{Name: name, Queue: -1, Hash: hash, Delay: d}}})
-	k := &Delivery{Name: name, ID: uint64(10 * op), Offset: ^uint64(0), Due: s.due(d), Hash: hash}
-	s.know[name] = k
-	if d.Kind == NoDelay {
+	m.Queue, m.Hash = -1, uint64(len(m.Name))
+	op := s.begin(Event{Kind: Send, Topic: topic, Messages: []Message{m}})
+	if s.know[m.Name] != nil {
+		return op
+	}
+	k := &Delivery{Name: m.Name, ID: uint64(10 * op), Offset: ^uint64(0), Hash: m.Hash}
+	s.know[m.Name], s.where[m.Name] = k, topic
+	if !m.Half {
+		k.Due = s.due(m.Delay)
+	}
+	if m.Delay.Kind == NoDelay && !m.Half {
 		s.show(k)
 	}
 	return op
@@ -81,15 +92,20 @@ func (s *script) due(d Delay) int64 {
 // show makes a message visible.
 func (s *script) show(k *Delivery) {
 	if k.Visible == 0 {
-		k.Visible, k.Offset = max(k.Due, s.wall), s.next
-		s.next++
+		k.Visible, k.Offset = max(k.Due, s.wall), s.next[s.where[k.Name]]
+		s.next[s.where[k.Name]]++
 	}
 }
 
 // send sends a message; change makes its receipt a wrong one.
 func (s *script) send(name string, d Delay, change ...func(*Receipt)) {
-	op := s.try(name, d)
-	k := s.know[name]
+	s.sendTo("t", Message{Name: name, Delay: d}, change...)
+}
+
+// sendTo is send of any message to any topic.
+func (s *script) sendTo(topic string, m Message, change ...func(*Receipt)) {
+	op := s.tryTo(topic, m)
+	k := s.know[m.Name]
 	r := Receipt{ID: k.ID, Due: k.Due, Ready: k.Visible != 0}
 	if r.Ready {
 		r.Offset = k.Offset
@@ -133,11 +149,15 @@ func (s *script) got(group, name string, change ...func(*Delivery)) int {
 	s.show(k)
 	d := *k
 	s.no++
-	d.Number, d.Attempt = s.no, 1
+	if s.tries == nil {
+		s.tries = make(map[string]int)
+	}
+	s.tries[group+name]++
+	d.Number, d.Attempt = s.no, s.tries[group+name]
 	for _, f := range change {
 		f(&d)
 	}
-	s.put(Event{Kind: Got, Topic: "t", Group: group, Deliveries: []Delivery{d}})
+	s.put(Event{Kind: Got, Topic: s.where[name], Group: group, Deliveries: []Delivery{d}})
 	return s.no
 }
 
@@ -155,6 +175,60 @@ func (s *script) ack(numbers ...int) {
 func (s *script) nack(number int) {
 	op := s.begin(Event{Kind: Nack, Numbers: []int{number}})
 	s.put(Event{Kind: Nacked, Op: op})
+}
+
+// call is a call without answers of its own.
+func (s *script) call(e Event, kind Kind) {
+	op := s.begin(e)
+	s.put(Event{Kind: kind, Op: op})
+}
+
+func (s *script) nackFor(number int, ms int64) {
+	op := s.begin(Event{Kind: Nack, Numbers: []int{number}, Delay: &Delay{Kind: After, Value: ms}})
+	s.put(Event{Kind: Nacked, Op: op, Due: s.wall + ms})
+}
+
+// end ends a transaction.
+func (s *script) end(name string, commit bool, answer string) {
+	op := s.begin(Event{Kind: End, Name: name, On: commit})
+	e := Event{Kind: Ended, Op: op, Answer: answer}
+	if commit && answer == OK {
+		e.Due = s.due(in50)
+		s.know[name].Due = e.Due
+	}
+	s.put(e)
+}
+
+func (s *script) halves(names ...string) {
+	s.list(names...)
+	s.last().Kind = Halves
+}
+
+func (s *script) hold(on bool)  { s.call(Event{Kind: Hold, Topic: "t", On: on}, Held) }
+func (s *script) limit(n int64) { s.call(Event{Kind: Limit, Topic: "t", Rate: n}, Limited) }
+func (s *script) bury(n int)    { s.call(Event{Kind: Bury, Numbers: []int{n}}, Buried) }
+
+func (s *script) plan(topic string, p Plan) {
+	s.put(Event{Kind: Planned, Topic: topic, Plan: &p})
+}
+
+// dead lists a group's dead letters.
+func (s *script) dead(names ...string) *Event {
+	e := Event{Kind: DeadOnes, Group: "g3"}
+	for _, n := range names {
+		e.Deliveries = append(e.Deliveries, *s.know[n])
+	}
+	return s.put(e)
+}
+
+// bulk begins to cancel messages of topic bulk by their tag, and is told of it.
+func (s *script) bulk(tag string, is Operation) {
+	op := s.begin(Event{Kind: Bulk, Topic: "bulk", Tag: tag})
+	s.put(Event{Kind: Bulked, Op: op, Operation: &is})
+}
+
+func (s *script) stands(tag string, is Operation) {
+	s.put(Event{Kind: Operated, Tag: tag, Operation: &is})
 }
 
 func (s *script) kill() { s.put(Event{Kind: Killed}) }
