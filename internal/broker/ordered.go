@@ -29,11 +29,11 @@ func (b *Broker) LockQueues(group, client, topic string, queues []int, ttl time.
 	if ttl < time.Millisecond || ttl > MaxLock {
 		return nil, fmt.Errorf("%w: lock for %v, want 1ms to %v", ErrInvalid, ttl, MaxLock)
 	}
-	s, err := b.known(group)
+	t, err := b.lockable(client, topic)
 	if err != nil {
 		return nil, err
 	}
-	t, err := b.lockable(client, topic)
+	s, err := b.known(group)
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +52,11 @@ func (b *Broker) LockQueues(group, client, topic string, queues []int, ttl time.
 
 // UnlockQueues ends locks that the client has. Others are passed over.
 func (b *Broker) UnlockQueues(group, client, topic string, queues []int) error {
-	s, err := b.known(group)
+	t, err := b.lockable(client, topic)
 	if err != nil {
 		return err
 	}
-	t, err := b.lockable(client, topic)
+	s, err := b.known(group)
 	if err != nil {
 		return err
 	}
