@@ -9,7 +9,7 @@ import (
 // Once finds what was sent under an idempotency key, by its hash, with the
 // fingerprint that came with it; counts is false if the key is as good as new to
 // a message that is sent now.
-func (e *Engine) Once(h record.Hash) (id record.ID, print uint64, counts bool, err error) {
+func (e *Engine) Once(h record.Hash) (id record.ID, fingerprint uint64, counts bool, err error) {
 	now := e.Now() // the stamp stands still while nobody sends
 	e.mu.RLock()
 	defer e.mu.RUnlock()

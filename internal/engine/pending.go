@@ -56,7 +56,7 @@ func (e *Engine) stretch(after record.Key, before int64, limit int, keep func(*r
 	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	if page, err = e.m.heldPage(after, before, limit, keep); err != nil {
+	if page, err = e.m.heldPage(&selection{after, before, limit, keep}); err != nil {
 		return nil, after, false, err
 	}
 	more = more || len(page) == limit
@@ -103,23 +103,31 @@ func (e *Engine) candidates(after record.Key, before int64, limit int, keep func
 	return found, more, err
 }
 
+// A selection is what a page asks for; see [Engine.Page].
+type selection struct {
+	after  record.Key
+	before int64
+	limit  int
+	keep   func(*record.Ref) bool
+}
+
 // heldPage lists the first of what is held back.
-func (m *machine) heldPage(after record.Key, before int64, limit int, keep func(*record.Ref) bool) (page []Listed, err error) {
+func (m *machine) heldPage(s *selection) (page []Listed, err error) {
 	for _, l := range m.parking.order {
-		if l.last.Compare(after) <= 0 || l.first.Due >= before {
+		if l.last.Compare(s.after) <= 0 || l.first.Due >= s.before {
 			continue
 		}
-		if page, err = m.heldIn(page, l, after, before, limit, keep); err != nil {
+		if page, err = m.heldIn(page, l, s); err != nil {
 			return nil, err
 		}
 	}
 	slices.SortFunc(page, func(a, b Listed) int { return a.Key().Compare(b.Key()) })
-	return page[:min(limit, len(page))], nil
+	return page[:min(s.limit, len(page))], nil
 }
 
 // heldIn appends up to limit messages of one queue.
-func (m *machine) heldIn(page []Listed, l *lot, after record.Key, before int64, limit int, keep func(*record.Ref) bool) ([]Listed, error) {
-	from, exact, err := m.parking.search(l, after)
+func (m *machine) heldIn(page []Listed, l *lot, s *selection) ([]Listed, error) {
+	from, exact, err := m.parking.search(l, s.after)
 	if err != nil {
 		return page, err
 	}
@@ -127,17 +135,17 @@ func (m *machine) heldIn(page []Listed, l *lot, after record.Key, before int64, 
 		from++
 	}
 	var buf []queue.Entry
-	for n := 0; n < limit && from < l.q.Next(); from += record.Offset(len(buf)) {
-		if buf, err = m.parking.read(buf, l, from, limit); err != nil {
+	for n := 0; n < s.limit && from < l.q.Next(); from += record.Offset(len(buf)) {
+		if buf, err = m.parking.read(buf, l, from, s.limit); err != nil {
 			return page, err
 		}
 		for i := range buf {
 			e := &buf[i]
 			r := record.Ref{Due: e.Due, ID: e.ID, Size: e.Size, Tag: e.Tag, Queue: l.q.Number, Kind: record.KindMessage}
-			if r.Due >= before || n == limit {
+			if r.Due >= s.before || n == s.limit {
 				return page, nil
 			}
-			if l.gone.Finished(from+record.Offset(i)) || !keep(&r) {
+			if l.gone.Finished(from+record.Offset(i)) || !s.keep(&r) {
 				continue
 			}
 			page = append(page, Listed{Ref: r, Held: true})

@@ -149,7 +149,7 @@ func (g *generation) rest(t *Timeline) (kept []record.Ref) {
 // generation ever held, which is only asked for ids that are long past.
 func (g *generation) holds(k record.Key) bool {
 	for i := range g.levels {
-		if g.levels[i].slab.holds(k) {
+		if g.levels[i].holds(k) {
 			return true
 		}
 	}

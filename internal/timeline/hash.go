@@ -62,7 +62,8 @@ func (t *Timeline) hashOutcomes(w io.Writer, held func(record.Ref) bool) error {
 	for _, n := range names {
 		o := all[n]
 		r := record.Ref{Due: o.Due, ID: n.id, Kind: n.kind, Queue: n.queue}
-		waits := o.State == Moved && (t.above(r.Key(), o.At) || held(r)) && !(t.endings && t.ended(n.queue))
+		ended := t.endings && t.ended(n.queue)
+		waits := o.State == Moved && !ended && (t.above(r.Key(), o.At) || held(r))
 		if n.id < t.kept && !waits {
 			continue
 		}
