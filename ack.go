@@ -58,9 +58,9 @@ func (q *Queue) AckAll(ctx context.Context, msgs []*Message) error {
 // becomes a dead letter instead.
 //
 // When Retry returns, State is [StateRetrying] and NextAttempt is set, or State
-// is [StateDead]. The attempt is written down as an acknowledgement is. After a
-// restart of the queue the message may come before its back-off has passed. A
-// lease that was lost is [ErrLeaseLost].
+// is [StateDead]. It is written down as an acknowledgement is, so that neither
+// attempts nor back-off begin anew with a restart. A lease that was lost is
+// [ErrLeaseLost].
 func (m *Message) Retry(ctx context.Context, after ...Delay) error {
 	d, err := backoffOf(after)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,22 +135,22 @@ func TestMoveWhere(t *testing.T) {
 		q := open(t, duemq.WithQueues(1))
 		ctx := t.Context()
 		start := q.Now()
-		at := func(d time.Duration) time.Time { return start.Add(d) }
+		at := start.Add
 		dues := func(filters ...duemq.Filter) string {
 			t.Helper()
-			all := ""
+			var all []string
 			for _, m := range pending(t, q.Queue, filters...) {
-				all += " " + m.DueAt.Sub(start).String()
+				all = append(all, m.DueAt.Sub(start).String())
 			}
-			return all
+			return strings.Join(all, " ")
 		}
 		minutely(t, q.Queue, 6)
 		op, err := q.ShiftWhere(ctx, time.Hour, duemq.Keyed("k0"))
 		done(t, op, err)
 		op, err = q.ShiftWhere(ctx, -30*time.Second, duemq.Keyed("k1"))
 		done(t, op, err)
-		if got := dues(duemq.Keyed("all")); got != " 1m30s 3m0s 4m0s 5m0s 6m0s 1h1m0s" {
-			t.Errorf("after ShiftWhere:%s", got)
+		if got := dues(duemq.Keyed("all")); got != "1m30s 3m0s 4m0s 5m0s 6m0s 1h1m0s" {
+			t.Errorf("after ShiftWhere: %s", got)
 		}
 		op, err = q.RescheduleWhere(ctx, duemq.At(at(2*time.Hour)), duemq.DueFrom(at(time.Hour)))
 		done(t, op, err)
@@ -157,15 +158,15 @@ func TestMoveWhere(t *testing.T) {
 		done(t, op, err)
 		op, err = q.RescheduleWhere(ctx, duemq.Level(5), duemq.IDs(pending(t, q.Queue, duemq.Keyed("k2"))[0].ID))
 		done(t, op, err)
-		if got := dues(); got != " 1m0s 4m0s 5m0s 6m0s 10m0s 2h0m0s" {
-			t.Errorf("after RescheduleWhere:%s", got)
+		if got := dues(); got != "1m0s 4m0s 5m0s 6m0s 10m0s 2h0m0s" {
+			t.Errorf("after RescheduleWhere: %s", got)
 		}
 		op, err = q.SpreadWhere(ctx, at(time.Hour), time.Minute, duemq.Within(7*time.Minute))
 		if op = done(t, op, err); op.Done != 4 || op.Matched != 4 {
 			t.Errorf("SpreadWhere: %+v", op)
 		}
-		if got := dues(); got != " 10m0s 1h0m0s 1h0m15s 1h0m30s 1h0m45s 2h0m0s" {
-			t.Errorf("after SpreadWhere:%s", got)
+		if got := dues(); got != "10m0s 1h0m0s 1h0m15s 1h0m30s 1h0m45s 2h0m0s" {
+			t.Errorf("after SpreadWhere: %s", got)
 		}
 		op, err = q.SpreadWhere(ctx, time.Time{}, time.Second, duemq.Within(11*time.Minute))
 		done(t, op, err)
@@ -228,14 +229,15 @@ func TestTimeline(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Timeline: %v", err)
 			}
-			text := fmt.Sprintf("%v %d:", got.Step, got.Total)
+			var text strings.Builder
+			fmt.Fprintf(&text, "%v %d:", got.Step, got.Total)
 			for _, b := range got.Buckets {
-				text += fmt.Sprintf(" %v=%d", b.From.Sub(start), b.Count)
+				fmt.Fprintf(&text, " %v=%d", b.From.Sub(start), b.Count)
 				if b.Topics != nil {
-					text += fmt.Sprint(b.Topics)
+					fmt.Fprint(&text, b.Topics)
 				}
 			}
-			return text
+			return text.String()
 		}
 		from, to := duemq.DueFrom(start.Add(25*time.Minute)), duemq.DueBefore(start.Add(35*time.Minute))
 		if got := show(from, to, duemq.Step(5*time.Minute), duemq.ByTopic()); got != "5m0s 11: 25m0s=5map[orders:5] 30m0s=6map[orders:5 other:1]" {

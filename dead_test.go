@@ -21,10 +21,10 @@ func dead(t *testing.T, q *duemq.Queue, group string) []*duemq.Message {
 	return all
 }
 
-// fail receives one message and gives it back.
-func fail(t *testing.T, q *bench, group string, after ...duemq.Delay) *duemq.Message {
+// fail receives one message for group g and gives it back.
+func fail(t *testing.T, q *bench, after ...duemq.Delay) *duemq.Message {
 	t.Helper()
-	got, err := q.ReceiveBatch(t.Context(), topic, duemq.Group(group), duemq.Max(1), duemq.Wait(0))
+	got, err := q.ReceiveBatch(t.Context(), topic, duemq.Group("g"), duemq.Max(1), duemq.Wait(0))
 	if err != nil || len(got) != 1 {
 		t.Fatalf("ReceiveBatch: %d messages, %v; want 1", len(got), err)
 	}
@@ -46,7 +46,7 @@ func TestBackoff(t *testing.T) {
 		}
 		r := send(t, q.Queue, "poison", duemq.Key("k"), duemq.Tag("t"), duemq.Header("h", "v"))
 		for i, d := range delays {
-			m := fail(t, q, "g")
+			m := fail(t, q)
 			if m.Attempt != i+1 || m.State != duemq.StateRetrying || !m.NextAttempt.Equal(q.Now().Add(d)) {
 				t.Errorf("attempt %d: %+v, want the next one at %v", i+1, m, q.Now().Add(d))
 			}
@@ -56,7 +56,7 @@ func TestBackoff(t *testing.T) {
 			}
 			q.Advance(time.Millisecond)
 		}
-		last := fail(t, q, "g")
+		last := fail(t, q)
 		if last.Attempt != 4 || last.State != duemq.StateDead || !last.NextAttempt.IsZero() {
 			t.Errorf("last attempt: %+v", last)
 		}
@@ -79,6 +79,29 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
+// TestBackoffOutlivesRestarts: neither attempts nor back-off begin anew, and an
+// attempt counts also when the receiver died with it.
+func TestBackoffOutlivesRestarts(t *testing.T) {
+	bothWays(t, func(t *testing.T, open opener) {
+		q := open(t)
+		send(t, q.Queue, "x")
+		fail(t, q, duemq.After(time.Minute))
+		q.Restart()
+		q.Advance(time.Minute - time.Millisecond)
+		if got := take(t, q.Queue, duemq.Group("g")); len(got) != 0 {
+			t.Errorf("received %q before its back-off has passed", bodies(got))
+		}
+		q.Advance(time.Millisecond)
+		for attempt := 2; attempt <= 4; attempt++ {
+			got, err := q.ReceiveBatch(t.Context(), topic, duemq.Group("g"), duemq.Wait(0))
+			if err != nil || len(got) != 1 || got[0].Attempt != attempt {
+				t.Fatalf("received %+v, %v; want attempt %d", got, err, attempt)
+			}
+			q.Restart() // and its receiver with it
+		}
+	})
+}
+
 // TestBuryAndRedrive: at once, by id, after a while, at a rate; purged.
 func TestBuryAndRedrive(t *testing.T) {
 	bothWays(t, func(t *testing.T, open opener) {
@@ -87,16 +110,16 @@ func TestBuryAndRedrive(t *testing.T) {
 		bury := func(n int) {
 			t.Helper()
 			batch(t, q.Queue, numbered(n, func(int, *duemq.Message) {}))
-			got, err := q.ReceiveBatch(ctx, topic, duemq.Wait(0))
+			got, err := q.ReceiveBatch(t.Context(), topic, duemq.Wait(0))
 			if err != nil || len(got) != n {
 				t.Fatalf("ReceiveBatch: %d messages, %v", len(got), err)
 			}
 			for _, m := range got {
-				if err := m.Bury(ctx, "cannot be read"); err != nil || m.State != duemq.StateDead {
+				if err := m.Bury(t.Context(), "cannot be read"); err != nil || m.State != duemq.StateDead {
 					t.Fatalf("Bury: %v", err)
 				}
 			}
-			if err := got[0].Ack(ctx); err != nil && !errors.Is(err, duemq.ErrLeaseLost) {
+			if err := got[0].Ack(t.Context()); err != nil && !errors.Is(err, duemq.ErrLeaseLost) {
 				t.Errorf("Ack of a buried one: %v", err)
 			}
 		}
@@ -172,7 +195,7 @@ func TestDeadLettersRefuse(t *testing.T) {
 			}
 		}
 		send(t, q.Queue, "x")
-		m := fail(t, q, "g", duemq.After(time.Second))
+		m := fail(t, q, duemq.After(time.Second))
 		for what, c := range map[string]struct{ err, want error }{
 			"purge of no ids":    {second(q.PurgeDead(ctx, "g")), duemq.ErrInvalid},
 			"redrive of no ids":  {second(q.Redrive(ctx, "g", duemq.IDs())), duemq.ErrInvalid},

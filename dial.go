@@ -39,19 +39,20 @@ func WithToken(token string) Option {
 // A call that cannot reach the server is made again, up to four times in all
 // within about a second, and so is one that the server refuses because it is
 // stopping or has too much to do. One that broke off before it was answered is made again only
-// if twice is the same as once: looking, receiving, acknowledging, extending.
-// Sending, cancelling, moving and giving back are not. What is left is
-// [ErrUnavailable], and whether the call took effect is then unknown.
+// if twice is the same as once: looking, receiving, acknowledging, extending,
+// setting topics and groups, and sending under an [IdempotencyKey]. Other
+// sending, cancelling, moving, giving back and purging are not, nor is what
+// begins an [Operation]. What is left is [ErrUnavailable], and whether the call
+// took effect is then unknown.
 //
-// [Queue.Receive] and [Queue.ReceiveBatch] go on for as long as they were told
-// to wait, through restarts of the server too: [WithLogger] tells of that. An
-// answer that is lost on its way is a message whose lease runs out; it is
-// received again.
+// [Queue.Receive], [Queue.ReceiveBatch], [Queue.Handle], [Queue.Pull] and
+// [Queue.Checks] go on for as long as they were told to wait, through restarts
+// of the server too: [WithLogger] tells of that. An answer that is lost on its
+// way is a message whose lease runs out; it is received again.
 //
 // Topics, keys, tags and headers must be UTF-8. [Queue.SendBatch] takes more
 // than one request for more than 15 MiB; if a later one fails, the receipts of
-// its messages say so. A [Message] does not tell StoredAt and DueLevel yet, and
-// messages that a loop did not come to count as received once.
+// its messages say so. A [Message] does not tell StoredAt and DueLevel yet.
 //
 // Methods without a context ask the server too, for 10 seconds at most, but
 // Failed and Err: they are about a store in this process.

@@ -1,6 +1,7 @@
 package duemq_test
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,13 +52,18 @@ func take(t *testing.T, q *duemq.Queue, opts ...duemq.ReceiveOption) []*duemq.Me
 	}
 }
 
-// bodies are the messages' bodies, in order.
+// bodies are the messages' bodies, sorted.
 func bodies(msgs []*duemq.Message) string {
+	sorted := slices.SortedFunc(slices.Values(msgs), func(a, b *duemq.Message) int { return bytes.Compare(a.Body, b.Body) })
+	return inOrder(sorted)
+}
+
+// inOrder are the messages' bodies as they came.
+func inOrder(msgs []*duemq.Message) string {
 	all := make([]string, len(msgs))
 	for i, m := range msgs {
 		all[i] = string(m.Body)
 	}
-	slices.Sort(all)
 	return strings.Join(all, " ")
 }
 

@@ -22,7 +22,7 @@ func TestPull(t *testing.T) {
 		}))
 		q.Advance(9 * time.Minute)
 		for range 2 {
-			seen := ""
+			var seen []*duemq.Message
 			for offset := int64(0); ; {
 				got, err := q.Pull(ctx, topic, 0, offset, duemq.Max(3), duemq.Wait(0))
 				if err != nil {
@@ -34,16 +34,16 @@ func TestPull(t *testing.T) {
 					}
 					break
 				}
+				seen = append(seen, got.Messages...)
 				for _, m := range got.Messages {
-					seen += string(m.Body)
 					if err := m.Ack(ctx); !errors.Is(err, duemq.ErrInvalid) {
 						t.Errorf("Ack of a pulled one: %v", err)
 					}
 				}
 				offset = got.Next
 			}
-			if seen != "0123456789" {
-				t.Errorf("pulled %s", seen)
+			if inOrder(seen) != "0 1 2 3 4 5 6 7 8 9" {
+				t.Errorf("pulled %s", inOrder(seen))
 			}
 		}
 		odd, err := q.Pull(ctx, topic, 0, 0, duemq.Tags("odd"), duemq.Wait(0))

@@ -174,12 +174,6 @@ func (r *remote) giveBack(leases []string) {
 	ctx, end := r.brief()
 	defer end()
 	err := r.twice(ctx, func() error { return r.c.Return(ctx, leases) })
-	if client.CodeOf(err) == wire.CodeRouteUnknown {
-		// The server cannot take back; then they are received anew.
-		for err = nil; len(leases) > 0 && err == nil; leases = leases[1:] {
-			err = r.twice(ctx, func() error { return r.c.Nack(ctx, leases[0], 0) })
-		}
-	}
 	if err != nil {
 		r.log.Warn("messages that nobody has seen stay leased until their leases end", slog.Int("messages", len(leases)), slog.Any("error", err))
 	}

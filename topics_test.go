@@ -96,13 +96,8 @@ func TestPause(t *testing.T) {
 			t.Fatalf("Resume: %v", err)
 		}
 		q.Advance(time.Millisecond)
-		got := take(t, q.Queue, duemq.Max(1))
-		order := ""
-		for _, m := range got {
-			order += string(m.Body)
-		}
-		if order != "43210" {
-			t.Errorf("after Resume: %q, want 43210", order)
+		if got := inOrder(take(t, q.Queue, duemq.Max(1))); got != "4 3 2 1 0" {
+			t.Errorf("after Resume: %q, want 4 3 2 1 0", got)
 		}
 	})
 }
@@ -110,18 +105,14 @@ func TestPause(t *testing.T) {
 // bodiesOf looks at messages that were listed without bodies.
 func bodiesOf(t *testing.T, q *duemq.Queue, msgs []*duemq.Message) string {
 	t.Helper()
-	all := ""
+	whole := make([]*duemq.Message, len(msgs))
 	for i, m := range msgs {
-		whole, err := q.Get(t.Context(), m.ID)
-		if err != nil {
+		var err error
+		if whole[i], err = q.Get(t.Context(), m.ID); err != nil {
 			t.Fatalf("Get: %v", err)
 		}
-		if i > 0 {
-			all += " "
-		}
-		all += string(whole.Body)
 	}
-	return all
+	return inOrder(whole)
 }
 
 // TestMaxRate: a herd comes at the rate of its topic, in its order.
