@@ -77,5 +77,5 @@ func (e *Engine) IdempotencyWindow() time.Duration { return e.o.Idempotency }
 func (e *Engine) Held(after record.Key, before int64, limit int, keep func(*record.Ref) bool) ([]Listed, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	return e.m.heldPage(after, before, limit, keep)
+	return e.m.heldPage(&selection{after, before, limit, keep})
 }
