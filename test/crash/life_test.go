@@ -153,7 +153,7 @@ func (l *life) cycles(n int) error {
 			}
 		}
 		work := time.Duration(10+l.r.IntN(600)) * time.Millisecond
-		if l.keep && l.r.IntN(3) == 0 {
+		if l.keep && l.r.IntN(4) == 0 {
 			work += time.Second // retention looks once a second
 		}
 		if l.r.IntN(8) == 0 {

@@ -94,9 +94,11 @@ func (l *load) steered() {
 	})
 	_ = l.limit(rate)
 	l.part(610, 60*time.Millisecond, func(r *rand.Rand) { l.herd(r) })
-	if !l.Keep || l.Seed%4 == 0 { // each segment with something purged takes a carry of its own
-		l.part(620, 25*time.Millisecond, func(r *rand.Rand) { l.purger(r) })
+	pause := 25 * time.Millisecond
+	if l.Keep { // each segment with something purged waits for a carry of its own, of which there is one a second
+		pause = 250 * time.Millisecond
 	}
+	l.part(620, pause, func(r *rand.Rand) { l.purger(r) })
 	n := 0
 	l.part(630, 50*time.Millisecond, func(r *rand.Rand) {
 		n++
@@ -109,7 +111,7 @@ func (l *load) steered() {
 }
 
 // few sends some messages to a topic, changed a little.
-func (l *load) few(r *rand.Rand, topic string, n int, change func(*broker.Message, *history.Message)) []broker.Receipt {
+func (l *load) few(r *rand.Rand, topic string, n int, change func(*broker.Message, *history.Message)) {
 	msgs, noted := make([]broker.Message, n), make([]history.Message, n)
 	for i := range msgs {
 		msgs[i], noted[i] = l.message(r, topic)
@@ -117,7 +119,7 @@ func (l *load) few(r *rand.Rand, topic string, n int, change func(*broker.Messag
 		change(&msgs[i], &noted[i])
 		noted[i].Tag = msgs[i].Tag
 	}
-	return l.sendAll(topic, msgs, noted)
+	l.sendAll(topic, msgs, noted)
 }
 
 // short makes a delay a short one.

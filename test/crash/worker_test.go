@@ -55,6 +55,9 @@ var bugs = map[string]engine.Bugs{
 	"early-tick":     {EarlyTick: true},
 	"floor-due":      {FloorDue: true},
 	"cut-bad-middle": {Log: log.Bugs{CutBadMiddle: true}},
+	"carry-loses":    {CarryLosesMoved: true},
+	"remove-early":   {RemoveEarly: true},
+	"repeat-files":   {RepeatFiles: true},
 }
 
 // What is kept under retention: long enough for a consumer that keeps up to be

@@ -29,20 +29,20 @@ func TestAllowedOnTerms(t *testing.T) {
 			s.both("d")
 		},
 		"a key, killed, and used again": func(s *script) {
-			s.tryTo("t", keyedOne("b"))
+			s.tryTo("t", keyedOne())
 			s.kill()
 			s.start(ModeDrain)
-			s.sendTo("t", keyedOne("b"), func(r *Receipt) { r.Repeat = true })
+			s.sendTo("t", keyedOne(), func(r *Receipt) { r.Repeat = true })
 			s.both("b")
-			s.sendTo("t", keyedOne("b"), func(r *Receipt) { r.Repeat, r.Due = true, 0 })
+			s.sendTo("t", keyedOne(), func(r *Receipt) { r.Repeat, r.Due = true, 0 })
 		},
 		"a key whose first send never happened": func(s *script) {
-			s.tryTo("t", keyedOne("b"))
+			s.tryTo("t", keyedOne())
 			s.kill()
 			s.start(ModeDrain)
 			s.wall += 20
 			s.know["b"].Due = s.due(in50) + 1
-			s.sendTo("t", keyedOne("b"))
+			s.sendTo("t", keyedOne())
 			s.both("b")
 		},
 		"transactions, committed, rolled back and left": func(s *script) {
@@ -118,11 +118,11 @@ func TestAllowedOnTerms(t *testing.T) {
 			s.got("g1", "b", func(d *Delivery) { d.Retry, d.Queue, d.Offset, d.Due, d.Visible = true, 0, 77, 0, s.wall })
 		},
 		"cancelled in bulk, across a kill": inBulk(func(s *script) {
-			s.bulk("tag", Operation{ID: "op-1", State: "running", Done: 1})
+			s.bulk(Operation{ID: "op-1", State: "running", Done: 1})
 			s.kill()
 			s.start(ModeDrain)
 			s.both("d")
-			s.stands("tag", Operation{ID: "op-1", State: OperationDone, Done: 2, Missed: 1})
+			s.stands(Operation{ID: "op-1", State: OperationDone, Done: 2, Missed: 1})
 			s.list()
 		}),
 		"a bulk operation that never began": inBulk(func(s *script) {

@@ -24,7 +24,7 @@ func (c *checker) attempts(m *message, group string, now *delivery) {
 		// Each process in between may have died before it told of one.
 		c.attemptIs(m, group, now, least, most+now.run.number-last.run.number)
 	}
-	if last.nacked > 0 && c.now < last.until && !(last.run != now.run && c.mayBeLost(last.run, last.nacked, last.ackWall)) {
+	if last.nacked > 0 && c.now < last.until && (last.run == now.run || !c.mayBeLost(last.run, last.nacked, last.ackWall)) {
 		c.violate(Attempts, "%s comes to %s %d µs before the end of its delay", m.Name, group, (last.until-c.now)/1000)
 	}
 }

@@ -2,9 +2,9 @@ package history
 
 // name is a message under a name, keyedOne one under a key, half one in a
 // transaction.
-func name(n string) Message     { return Message{Name: n, Slot: "slot", Delay: inADay} }
-func keyedOne(n string) Message { return Message{Name: n, Once: true, Delay: in50} }
-func half(n string) Message     { return Message{Name: n, Half: true, Delay: in50} }
+func name(n string) Message { return Message{Name: n, Slot: "slot", Delay: inADay} }
+func keyedOne() Message     { return Message{Name: "b", Once: true, Delay: in50} }
+func half(n string) Message { return Message{Name: n, Half: true, Delay: in50} }
 
 // replacing says that a message took the name of another one.
 func (s *script) replacing(old string) func(*Receipt) {
@@ -59,42 +59,42 @@ var named = []broken{
 
 var keyed = []broken{
 	{"two ids for a key", OnceAKey, "b has id 0x7, and also", lone(func(s *script) {
-		s.sendTo("t", keyedOne("b"), func(r *Receipt) { r.ID = 7 })
-		s.sendTo("t", keyedOne("b"))
+		s.sendTo("t", keyedOne(), func(r *Receipt) { r.ID = 7 })
+		s.sendTo("t", keyedOne())
 		s.both("b")
 		s.drained()
 	})},
 	{"killed, sent again, and another one comes", OnceAKey, "b has id", lone(func(s *script) {
-		s.sendTo("t", keyedOne("b"))
+		s.sendTo("t", keyedOne())
 		s.kill()
 		s.start(ModeDrain)
-		s.sendTo("t", keyedOne("b"), func(r *Receipt) { r.Repeat = true })
+		s.sendTo("t", keyedOne(), func(r *Receipt) { r.Repeat = true })
 		s.both("b", func(d *Delivery) { d.ID = 9999 })
 		s.drained()
 	})},
 	{"both come", OnceAKey, "b has id", lone(func(s *script) {
-		s.sendTo("t", keyedOne("b"))
+		s.sendTo("t", keyedOne())
 		s.both("b")
 		s.know["b"].Visible, s.know["b"].ID = 0, 9999
 		s.both("b")
 		s.drained()
 	})},
 	{"a repeat of nothing", OnceAKey, "b is said to be a repeat, and was sent once", lone(func(s *script) {
-		s.sendTo("t", keyedOne("b"), func(r *Receipt) { r.Repeat = true })
+		s.sendTo("t", keyedOne(), func(r *Receipt) { r.Repeat = true })
 		s.both("b")
 		s.drained()
 	})},
 	{"a repeat with another due", OnceAKey, "b is said to be due at", lone(func(s *script) {
-		s.sendTo("t", keyedOne("b"))
-		s.sendTo("t", keyedOne("b"), func(r *Receipt) { r.Repeat, r.Due = true, r.Due+1 })
+		s.sendTo("t", keyedOne())
+		s.sendTo("t", keyedOne(), func(r *Receipt) { r.Repeat, r.Due = true, r.Due+1 })
 		s.both("b")
 		s.drained()
 	})},
 	{"answered as a repeat, and lost", NothingLost, "b (id", lone(func(s *script) {
-		s.tryTo("t", keyedOne("b"))
+		s.tryTo("t", keyedOne())
 		s.kill()
 		s.start(ModeDrain)
-		s.sendTo("t", keyedOne("b"), func(r *Receipt) { r.Repeat = true })
+		s.sendTo("t", keyedOne(), func(r *Receipt) { r.Repeat = true })
 		s.drained()
 	})},
 }

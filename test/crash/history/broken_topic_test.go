@@ -177,20 +177,20 @@ func inBulk(story func(*script)) func(*script) {
 
 var bulks = []broken{
 	{"never over", BulkIsExact, "op-1 on tag \"tag\" did not come to its end", lone(inBulk(func(s *script) {
-		s.bulk("tag", Operation{ID: "op-1", State: "running"})
+		s.bulk(Operation{ID: "op-1", State: "running"})
 		s.kill()
 		s.start(ModeDrain)
-		s.stands("tag", Operation{ID: "op-1", State: "running", Done: 3})
+		s.stands(Operation{ID: "op-1", State: "running", Done: 3})
 		s.drained()
 	}))},
 	{"counted one too many", BulkIsExact, "says that it cancelled 3, of which 2 did not come", lone(inBulk(func(s *script) {
 		s.both("d")
-		s.bulk("tag", Operation{ID: "op-1", State: OperationDone, Done: 3})
+		s.bulk(Operation{ID: "op-1", State: OperationDone, Done: 3})
 		s.drained()
 	}))},
 	{"counted one too few", BulkIsExact, "says that it cancelled 1, of which 2 did not come", lone(inBulk(func(s *script) {
 		s.both("d")
-		s.bulk("tag", Operation{ID: "op-1", State: OperationDone, Done: 1})
+		s.bulk(Operation{ID: "op-1", State: OperationDone, Done: 1})
 		s.drained()
 	}))},
 	{"lost, and no operation to explain it", BulkIsExact, "says that it cancelled 0, of which 3 did not come", lone(inBulk(func(s *script) {
@@ -200,37 +200,37 @@ var bulks = []broken{
 		s.drained()
 	}))},
 	{"missed what did not come", BulkIsExact, "says that it missed 1, of which 0 came", lone(inBulk(func(s *script) {
-		s.bulk("tag", Operation{ID: "op-1", State: OperationDone, Done: 3, Missed: 1})
+		s.bulk(Operation{ID: "op-1", State: OperationDone, Done: 3, Missed: 1})
 		s.drained()
 	}))},
 	{"over, and one still waits", NothingLost, "b waits, but was cancelled", lone(inBulk(func(s *script) {
-		s.bulk("tag", Operation{ID: "op-1", State: OperationDone, Done: 3})
+		s.bulk(Operation{ID: "op-1", State: OperationDone, Done: 3})
 		s.list("b")
 		s.both("b")
 		s.drained()
 	}))},
 	{"over, and then something else", BulkIsExact, "op-1 was over with", lone(inBulk(func(s *script) {
-		s.bulk("tag", Operation{ID: "op-1", State: OperationDone, Done: 3})
-		s.stands("tag", Operation{ID: "op-1", State: OperationDone, Done: 4})
+		s.bulk(Operation{ID: "op-1", State: OperationDone, Done: 3})
+		s.stands(Operation{ID: "op-1", State: OperationDone, Done: 4})
 		s.drained()
 	}))},
 	{"counts fall", BulkIsExact, "and counted 2 and 0 before", lone(inBulk(func(s *script) {
-		s.bulk("tag", Operation{ID: "op-1", State: "running", Done: 2})
-		s.stands("tag", Operation{ID: "op-1", State: OperationDone, Done: 1})
+		s.bulk(Operation{ID: "op-1", State: "running", Done: 2})
+		s.stands(Operation{ID: "op-1", State: OperationDone, Done: 1})
 		s.drained()
 	}))},
 	{"begun twice", BulkIsExact, "two operations on tag \"tag\": op-1 and op-2", lone(inBulk(func(s *script) {
-		s.bulk("tag", Operation{ID: "op-1", State: "running"})
-		s.stands("tag", Operation{ID: "op-2", State: OperationDone, Done: 3})
+		s.bulk(Operation{ID: "op-1", State: "running"})
+		s.stands(Operation{ID: "op-2", State: OperationDone, Done: 3})
 		s.drained()
 	}))},
 	{"begun by nobody", BulkIsExact, "which nobody began", lone(inBulk(func(s *script) {
-		s.stands("tag", Operation{ID: "op-1", State: OperationDone})
+		s.stands(Operation{ID: "op-1", State: OperationDone})
 		s.drained()
 	}))},
 	{"a tag that is used twice", HistoryIsWell, "begins twice", lone(inBulk(func(s *script) {
-		s.bulk("tag", Operation{ID: "op-1", State: OperationDone, Done: 3})
-		s.bulk("tag", Operation{ID: "op-1", State: OperationDone, Done: 3})
+		s.bulk(Operation{ID: "op-1", State: OperationDone, Done: 3})
+		s.bulk(Operation{ID: "op-1", State: OperationDone, Done: 3})
 		s.drained()
 	}))},
 }

@@ -221,14 +221,15 @@ func (s *script) dead(names ...string) *Event {
 	return s.put(e)
 }
 
-// bulk begins to cancel messages of topic bulk by their tag, and is told of it.
-func (s *script) bulk(tag string, is Operation) {
-	op := s.begin(Event{Kind: Bulk, Topic: "bulk", Tag: tag})
+// bulk begins to cancel the messages of topic bulk that have the tag, and is
+// told of it.
+func (s *script) bulk(is Operation) {
+	op := s.begin(Event{Kind: Bulk, Topic: "bulk", Tag: "tag"})
 	s.put(Event{Kind: Bulked, Op: op, Operation: &is})
 }
 
-func (s *script) stands(tag string, is Operation) {
-	s.put(Event{Kind: Operated, Tag: tag, Operation: &is})
+func (s *script) stands(is Operation) {
+	s.put(Event{Kind: Operated, Tag: "tag", Operation: &is})
 }
 
 func (s *script) kill() { s.put(Event{Kind: Killed}) }
