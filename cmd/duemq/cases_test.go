@@ -55,8 +55,8 @@ func (r *trial) dial(s *server) {
 
 // send sends a batch, all of which must be accepted and wait until the due that
 // was asked for: as it was said if that was an instant, else counted from a moment
-// between question and answer.
-func (r *trial) send(msgs []wire.Send) {
+// between question and answer. It gives their receipts.
+func (r *trial) send(msgs []wire.Send) []wire.Receipt {
 	r.t.Helper()
 	before := time.Now()
 	reply, err := r.c.Batch(r.t.Context(), msgs)
@@ -64,7 +64,9 @@ func (r *trial) send(msgs []wire.Send) {
 	if err != nil || reply.Accepted != len(msgs) || len(reply.Results) != len(msgs) {
 		r.t.Fatalf("batch of %d: %d accepted, %v", len(msgs), reply.Accepted, err)
 	}
+	receipts := make([]wire.Receipt, 0, len(msgs))
 	for i, result := range reply.Results {
+		receipts = append(receipts, *result.Receipt)
 		earliest, latest := r.asked(&msgs[i], before, after)
 		due := result.Receipt.DeliverAt.Time()
 		if result.Receipt.State != wire.StateWaiting || due.Before(earliest) || due.After(latest) {
@@ -75,6 +77,13 @@ func (r *trial) send(msgs []wire.Send) {
 	if r.accepted += len(msgs); len(r.due) != r.accepted {
 		r.t.Errorf("%d distinct ids of %d messages", len(r.due), r.accepted)
 	}
+	return receipts
+}
+
+// cancelled has a message never be received from now on.
+func (r *trial) cancelled(id string) {
+	delete(r.due, id)
+	r.accepted--
 }
 
 // asked gives the dues that a message may have which was sent between two

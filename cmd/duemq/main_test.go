@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -27,6 +28,9 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if where := os.Getenv(poisonedBy); where != "" {
+		os.Exit(poisoned(context.Background(), where))
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "duemq")
 		if err != nil {
