@@ -45,14 +45,14 @@ func (h *Handler) move(r *request, q *wire.Reschedule) (broker.Answer, error) {
 // newDue reads where a message is moved to, or by how much.
 func (h *Handler) newDue(q *wire.Reschedule) (to broker.Delay, by time.Duration, err error) {
 	switch {
-	case q.By != "" && (q.At != "" || q.After != ""):
+	case q.By != "" && (q.At != "" || q.After != "" || q.Level != ""):
 		err = fmt.Errorf("%w: by moves the due that the message has; give it alone", errDelayConflict)
 	case q.By != "":
 		by, err = h.length(q.By)
-	case q.At == "" && q.After == "":
-		err = fmt.Errorf("%w: no new due; give deliverAt, deliverAfter or by", errBadRequest)
+	case q.At == "" && q.After == "" && q.Level == "":
+		err = fmt.Errorf("%w: no new due; give deliverAt, deliverAfter, by or level", errBadRequest)
 	default:
-		to, err = h.delay(q.After, q.At, q.Zone, "")
+		to, err = h.delay(q.After, q.At, q.Zone, q.Level)
 	}
 	return to, by, err
 }
@@ -71,7 +71,8 @@ func answer(a broker.Answer, s wire.State) *wire.Answer {
 func message(v *broker.View) wire.Message {
 	m := wire.Message{
 		ID: v.ID.String(), Topic: v.Topic, Queue: v.Queue, Key: v.Key, Tag: v.Tag, Body: v.Body,
-		BornAt: wire.Time(v.Born), DeliverAt: wire.Time(v.Due), VisibleAt: wire.Time(v.VisibleAt),
+		BornAt: wire.Time(v.Born), StoredAt: wire.Time(v.Stored), Level: v.Level,
+		DeliverAt: wire.Time(v.Due), VisibleAt: wire.Time(v.VisibleAt),
 		Attempt: v.Attempt, Handle: v.Handle, State: wire.State(v.State),
 		NextAttemptAt: wire.Time(v.NextAttempt), Group: v.Group, OriginTopic: v.OriginTopic, Reason: v.Reason,
 	}

@@ -25,7 +25,7 @@ func (h *Handler) deliverAll(r *request, q *wire.BulkCancel) (*wire.Operation, e
 func (h *Handler) rescheduleAll(r *request, q *wire.BulkReschedule) (*wire.Operation, error) {
 	b := broker.Bulk{Kind: broker.BulkReschedule, DryRun: q.DryRun}
 	var err error
-	if b.Delay, b.By, err = h.newDue(&wire.Reschedule{At: q.At, After: q.After, By: q.By, Zone: q.Zone}); err != nil {
+	if b.Delay, b.By, err = h.newDue(&wire.Reschedule{At: q.At, After: q.After, By: q.By, Zone: q.Zone, Level: q.Level}); err != nil {
 		return nil, err
 	}
 	return h.bulk(r, &q.Filter, b)

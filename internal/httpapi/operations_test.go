@@ -68,6 +68,10 @@ func TestBulk(t *testing.T) {
 	if got := d.dues(); got != "a+15s b+20s c+35s e+40s d+1h0m0s" {
 		t.Errorf("moved: %s", got)
 	}
+	d.bulk("reschedule", `{"filter":{"key":"b"},"level":18}`)
+	if got := d.dues(); got != "a+15s c+35s e+40s d+1h0m0s b+2h0m0s" {
+		t.Errorf("moved: %s", got)
+	}
 	d.bulk("reschedule", `{"filter":{"key":"b"},"deliverAfter":"50s"}`)
 	d.bulk("reschedule", `{"filter":{"key":"c"},"deliverAt":"2026-12-01T17:01","tz":"Asia/Shanghai"}`)
 	if got := d.dues(); got != "a+15s e+40s b+50s c+1m0s d+1h0m0s" {
@@ -100,7 +104,7 @@ func TestBulk(t *testing.T) {
 	}
 	var all wire.Operations
 	d.do("GET", "/v1/operations", "").want(200, &all)
-	if len(all.Operations) != 8 || all.Operations[0].Kind != "reschedule" {
+	if len(all.Operations) != 9 || all.Operations[0].Kind != "reschedule" {
 		t.Errorf("%d operations: %+v", len(all.Operations), all)
 	}
 	d.do("POST", "/v1/operations/"+all.Operations[0].ID+"/stop", "").want(200, &dry)

@@ -83,13 +83,14 @@ type BulkCancel struct {
 }
 
 // A BulkReschedule asks to give what a filter selects another due. Exactly one
-// of At, After and By is given.
+// of At, After, By and Level is given.
 type BulkReschedule struct {
 	Filter Filter `json:"filter"`
 	At     string `json:"deliverAt,omitempty"`    // an instant
 	After  string `json:"deliverAfter,omitempty"` // a duration from now
 	By     string `json:"by,omitempty"`           // a duration, also negative, from the due that each has
 	Zone   string `json:"tz,omitempty"`           // of an At that names none
+	Level  Level  `json:"level,omitempty"`        // a delay level, counted from now
 	DryRun bool   `json:"dryRun,omitempty"`
 }
 

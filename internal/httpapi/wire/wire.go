@@ -40,6 +40,8 @@ type Message struct {
 	Body       []byte            `json:"body,omitempty"`    // base64
 	Text       string            `json:"text,omitempty"`    // the body again, if it is UTF-8 without zero bytes
 	BornAt     Time              `json:"bornAt,omitzero"`   // on the producer's clock
+	StoredAt   Time              `json:"storedAt,omitzero"` // when the broker took it
+	Level      int               `json:"level,omitempty"`   // the delay level it waits or waited under; absent is any other time
 	DeliverAt  Time              `json:"deliverAt,omitzero"`
 	VisibleAt  Time              `json:"visibleAt,omitzero"`
 	LatenessMs *int64            `json:"latenessMs,omitempty"` // visibleAt minus deliverAt; below 2^53
@@ -174,12 +176,14 @@ type AckResult struct {
 	Problem *Problem `json:"problem,omitempty"`
 }
 
-// A Reschedule asks for another due. Exactly one of At, After and By is given.
+// A Reschedule asks for another due. Exactly one of At, After, By and Level is
+// given.
 type Reschedule struct {
 	At    string `json:"deliverAt,omitempty"`    // an instant
 	After string `json:"deliverAfter,omitempty"` // a duration from now
 	By    string `json:"by,omitempty"`           // a duration, also negative, from the due it has
 	Zone  string `json:"tz,omitempty"`           // of an At that names none
+	Level Level  `json:"level,omitempty"`        // a delay level, counted from now: 3, or its delay: 10s
 }
 
 // An Answer says how a message stands after a cancel or a reschedule.

@@ -10,7 +10,7 @@ func TestMessageJSON(t *testing.T) {
 	offset, late := uint64(1)<<63, int64(7)
 	m := Message{
 		ID: "0000000000000057", Topic: "orders", Queue: 3, Offset: &offset, Key: "k", Tag: "t", Headers: map[string]string{"a": "b"},
-		Body: []byte("hello"), Text: "hello", BornAt: 1, DeliverAt: 2, VisibleAt: 3, LatenessMs: &late, Attempt: 1,
+		Body: []byte("hello"), Text: "hello", BornAt: 1, StoredAt: 4, Level: 5, DeliverAt: 2, VisibleAt: 3, LatenessMs: &late, Attempt: 1,
 		Handle: "h", Lease: "l", State: StateInflight,
 	}
 	for _, c := range []struct {
@@ -18,7 +18,7 @@ func TestMessageJSON(t *testing.T) {
 		want string
 	}{
 		{m, `{"id":"0000000000000057","topic":"orders","queue":3,"offset":"9223372036854775808","key":"k","tag":"t","headers":{"a":"b"},` +
-			`"body":"aGVsbG8=","text":"hello","bornAt":"1970-01-01T00:00:00.001Z","deliverAt":"1970-01-01T00:00:00.002Z","visibleAt":"1970-01-01T00:00:00.003Z",` +
+			`"body":"aGVsbG8=","text":"hello","bornAt":"1970-01-01T00:00:00.001Z","storedAt":"1970-01-01T00:00:00.004Z","level":5,"deliverAt":"1970-01-01T00:00:00.002Z","visibleAt":"1970-01-01T00:00:00.003Z",` +
 			`"latenessMs":7,"attempt":1,"handle":"h","lease":"l","state":"inflight"}`},
 		{Message{ID: "1", Topic: "t", State: StateWaiting}, `{"id":"1","topic":"t","queue":0,"state":"waiting"}`},
 		{Receipt{ID: "1", Topic: "t", Offset: &offset, State: StateReady}, `{"id":"1","topic":"t","queue":0,"offset":"9223372036854775808","state":"ready"}`},
