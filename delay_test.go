@@ -60,7 +60,7 @@ func TestLevels(t *testing.T) {
 			q.Advance(time.Millisecond)
 			passed = d
 			got := take(t, q.Queue)
-			if bodies(got) != strconv.Itoa(i+1) || (got[0].DueLevel != i+1 && !q.remote()) || got[0].Lateness() != 0 {
+			if bodies(got) != strconv.Itoa(i+1) || got[0].DueLevel != i+1 || got[0].Lateness() != 0 {
 				t.Fatalf("level %d after %v: received %q", i+1, d, bodies(got))
 			}
 		}

@@ -52,7 +52,7 @@ func WithToken(token string) Option {
 //
 // Topics, keys, tags and headers must be UTF-8. [Queue.SendBatch] takes more
 // than one request for more than 15 MiB; if a later one fails, the receipts of
-// its messages say so. A [Message] does not tell StoredAt and DueLevel yet.
+// its messages say so.
 //
 // Methods without a context ask the server too, for 10 seconds at most, but
 // Failed and Err: they are about a store in this process.

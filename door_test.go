@@ -72,8 +72,7 @@ func (b *bench) dial(opts ...duemq.Option) {
 	})
 }
 
-// remote says that the queue is dialled. A server does not tell all of a message
-// yet, see [duemq.Dial].
+// remote says that the queue is dialled.
 func (b *bench) remote() bool { return b.server != nil }
 
 func (b *bench) Advance(d time.Duration) { b.t.Helper(); b.store.Advance(d) }

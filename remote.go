@@ -159,8 +159,8 @@ func messagesFrom(ms []wire.Message) []*Message {
 func messageFrom(w *wire.Message) *Message {
 	m := &Message{
 		Topic: w.Topic, Body: w.Body, Key: w.Key, Tag: w.Tag, Headers: w.Headers, Queue: w.Queue,
-		ID: w.ID, Offset: -1, SentAt: instant(int64(w.BornAt)),
-		DueAt: instant(int64(w.DeliverAt)), VisibleAt: instant(int64(w.VisibleAt)),
+		ID: w.ID, Offset: -1, SentAt: instant(int64(w.BornAt)), StoredAt: instant(int64(w.StoredAt)),
+		DueAt: instant(int64(w.DeliverAt)), DueLevel: w.Level, VisibleAt: instant(int64(w.VisibleAt)),
 		Attempt: w.Attempt, State: State(w.State), NextAttempt: instant(int64(w.NextAttemptAt)),
 		Group: w.Group, Origin: w.Origin, OriginTopic: w.OriginTopic, Reason: w.Reason,
 	}
@@ -238,31 +238,13 @@ func (r *remote) reschedule(ctx context.Context, id string, d Delay) error {
 	switch d.d.Kind {
 	case broker.DelayNone:
 		return r.deliverNow(ctx, id)
-	case broker.DelayLevel:
-		after, err := r.levelDelay(ctx, d.d.Value)
-		if err != nil {
-			return err
-		}
-		w.After = milliseconds(after.Milliseconds())
 	default:
-		w.After, w.At, _ = typed(d.d)
+		w.After, w.At, w.Level = typed(d.d)
 	}
 	return r.once(ctx, func() error {
 		_, err := r.c.Reschedule(ctx, id, w)
 		return err
 	})
-}
-
-// levelDelay is the delay of a level: the wire moves messages by lengths of time
-// only.
-func (r *remote) levelDelay(ctx context.Context, level int64) (d time.Duration, err error) {
-	s, err := ask(ctx, r, r.c.Stats)
-	for _, l := range s.Schedule.Queues {
-		if l.Delay > 0 && int64(l.Level) <= level { // without a delay it is of an earlier table
-			d = time.Duration(l.Delay)
-		}
-	}
-	return d, err
 }
 
 func (r *remote) shift(ctx context.Context, id string, by time.Duration) error {

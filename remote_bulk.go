@@ -69,10 +69,7 @@ func (r *remote) startBulk(ctx context.Context, b *bulk) (*Operation, error) {
 		}
 		call = func(ctx context.Context) (wire.Operation, error) { return r.c.BulkSpread(ctx, q) }
 	case broker.BulkReschedule:
-		q, err := r.rescheduling(ctx, b)
-		if err != nil {
-			return nil, err
-		}
+		q := b.rescheduling()
 		q.Filter = filter
 		call = func(ctx context.Context) (wire.Operation, error) { return r.c.BulkReschedule(ctx, q) }
 	default:
@@ -84,21 +81,17 @@ func (r *remote) startBulk(ctx context.Context, b *bulk) (*Operation, error) {
 }
 
 // rescheduling says where the messages of a bulk operation are moved.
-func (r *remote) rescheduling(ctx context.Context, b *bulk) (q wire.BulkReschedule, err error) {
-	q.DryRun = b.dry
+func (b *bulk) rescheduling() wire.BulkReschedule {
+	q := wire.BulkReschedule{DryRun: b.dry}
 	switch {
 	case b.moved:
 		q.By = milliseconds(b.by.Milliseconds())
 	case b.d.d.Kind == broker.DelayNone:
 		q.After = milliseconds(0)
-	case b.d.d.Kind == broker.DelayLevel:
-		var after time.Duration
-		after, err = r.levelDelay(ctx, b.d.d.Value)
-		q.After = milliseconds(after.Milliseconds())
 	default:
-		q.After, q.At, _ = typed(b.d.d)
+		q.After, q.At, q.Level = typed(b.d.d)
 	}
-	return q, err
+	return q
 }
 
 // wire is a selection as the wire has it for bulk operations.

@@ -188,7 +188,7 @@ func TestGet(t *testing.T) {
 			!m.SentAt.Equal(start) || !m.VisibleAt.IsZero() || m.Offset != -1 || m.Topic != topic || m.ID != r.ID {
 			t.Errorf("while it waits: %+v", m)
 		}
-		if !q.remote() && (m.DueLevel != 3 || !m.StoredAt.Equal(start)) {
+		if m.DueLevel != 3 || !m.StoredAt.Equal(start) {
 			t.Errorf("while it waits: level %d, stored at %v", m.DueLevel, m.StoredAt)
 		}
 		q.Advance(10 * time.Second)
@@ -202,7 +202,7 @@ func TestGet(t *testing.T) {
 		}
 		if g := got[0]; string(g.Body) != "body" || g.Key != "k1 k2" || fmt.Sprint(g.Headers) != "map[a:1 b:2]" || g.Offset != 0 ||
 			g.Queue != 1 || g.Attempt != 1 ||
-			g.DueLevel != 3 && !q.remote() {
+			g.DueLevel != 3 {
 			t.Errorf("received: %+v", g)
 		}
 		state(duemq.StateInflight)
