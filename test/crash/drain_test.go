@@ -144,7 +144,7 @@ func (w *worker) hurry(waits []history.Wait) error {
 	for range movers {
 		wg.Go(func() {
 			for at := range work {
-				c := candidate{at.Name, record.ID(at.ID).String()}
+				c := candidate{at.Name, record.ID(at.ID).String(), false}
 				d, noted := broker.Delay{}, history.Delay{Kind: history.NoDelay}
 				if at.ID%2 == 0 {
 					d = broker.Delay{Kind: broker.DelayAfter, Value: 20}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,9 +46,6 @@ func (w *worker) consumed() []string {
 	}
 	return names
 }
-
-// A candidate is a message that may be cancelled or moved.
-type candidate struct{ name, reference string }
 
 // A load is a worker's workload.
 type load struct {
@@ -156,7 +152,7 @@ func (l *load) send(r *rand.Rand, n int) {
 			if r.IntN(2) == 0 {
 				reference = at.Handle
 			}
-			l.offer(candidate{noted[i].Name, reference})
+			l.offer(candidate{noted[i].Name, reference, false})
 		}
 	}
 }
@@ -232,95 +228,6 @@ func hash(key, tag string, body []byte) uint64 {
 		h.Write(part)
 	}
 	return h.Sum64()
-}
-
-// found offers what an earlier process has left waiting.
-func (l *load) found() {
-	page, err := l.b.Pending(l.ctx, broker.Filter{}, "", 60)
-	if err != nil {
-		l.fatal("list what waits", err)
-	}
-	for i := range page.Messages {
-		if m := &page.Messages[i]; m.Group == "" && slices.Contains(l.plain(), m.Topic) {
-			l.offer(candidate{m.Key, m.ID.String()})
-		}
-	}
-}
-
-// plain are the topics without terms of their own.
-func (l *load) plain() (names []string) {
-	for run := range 4 {
-		names = append(names, topics(run)...)
-	}
-	return names
-}
-
-// offer hands a message to the steerer that it belongs to: one message is
-// steered by one goroutine, so that the order of the answers is the order of
-// the calls.
-func (l *load) offer(c candidate) {
-	h := hash(c.name, "", nil)
-	select {
-	case l.steer[h%steerers] <- c:
-	default:
-	}
-}
-
-// steerer cancels and moves candidates, some of them again and again.
-func (l *load) steerer(from chan candidate) func(*rand.Rand) {
-	var recent []candidate
-	return func(r *rand.Rand) {
-		select {
-		case <-l.closed:
-			return
-		case c := <-from:
-			recent = append(recent, c)
-		}
-		i := r.IntN(len(recent))
-		c := recent[i]
-		if len(recent) > 16 || r.IntN(2) == 0 {
-			recent[i] = recent[len(recent)-1]
-			recent = recent[:len(recent)-1]
-		}
-		if r.IntN(2) == 0 {
-			l.cancel(c)
-			return
-		}
-		d, noted := delay(r, time.Now())
-		_ = l.move(c, d, noted) // it is in the history
-	}
-}
-
-func (w *worker) cancel(c candidate) {
-	op := w.journal.begin(history.Event{Kind: history.Cancel, Name: c.name})
-	_, err := w.b.Cancel(w.ctx, c.reference)
-	answer, err := verdict(err)
-	w.journal.end(op, history.Event{Kind: history.Cancelled, Answer: answer}, err)
-}
-
-// move gives a message another due. Its error is one that no promise allows.
-func (w *worker) move(c candidate, d broker.Delay, noted history.Delay) error {
-	op := w.journal.begin(history.Event{Kind: history.Move, Name: c.name, Delay: &noted})
-	a, err := w.b.Reschedule(w.ctx, c.reference, d)
-	answer, err := verdict(err)
-	w.journal.end(op, history.Event{Kind: history.Moved, Answer: answer, Due: a.Due}, err)
-	return err
-}
-
-// verdict turns the classes of error that are answers into answers.
-func verdict(err error) (string, error) {
-	switch {
-	case err == nil:
-		return history.OK, nil
-	case errors.Is(err, broker.ErrDelivered):
-		return history.WasDelivered, nil
-	case errors.Is(err, broker.ErrCancelled):
-		return history.WasCancelled, nil
-	case errors.Is(err, broker.ErrUnknown):
-		return history.Unknown, nil
-	default:
-		return "", err
-	}
 }
 
 // consumer receives from one topic for one group and acknowledges most of it.

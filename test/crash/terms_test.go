@@ -22,11 +22,12 @@ const (
 	producer = "clerks"
 )
 
-// part gives a worker a source and has it rest after each step.
+// part gives a worker a source and has it rest after each step, much longer
+// where the senders pause: there are many parts, and there is to be silence.
 func (l *load) part(stream uint64, pause time.Duration, step func(*rand.Rand)) {
 	l.each(stream, func(r *rand.Rand) {
 		step(r)
-		timer := time.NewTimer(time.Duration(r.Int64N(int64(2 * pause))))
+		timer := time.NewTimer(time.Duration(r.Int64N(int64(2*pause + 8*l.pause))))
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -124,7 +125,7 @@ func (l *load) sendAll(topic string, msgs []broker.Message, noted []history.Mess
 // halves are the half messages that an earlier process has left.
 func (w *worker) halves() (left []candidate) {
 	for _, v := range w.b.Transactions(producer) {
-		left = append(left, candidate{v.Key, v.ID.String()})
+		left = append(left, candidate{v.Key, v.ID.String(), false})
 	}
 	return left
 }
@@ -136,7 +137,7 @@ func (l *load) transact(r *rand.Rand, left []candidate) []candidate {
 		m.Half, noted.Half = producer, true
 		m.Delay, noted.Delay = relative(r)
 		if id := l.sendOne(m, noted); id != 0 {
-			left = append(left, candidate{noted.Name, fmt.Sprintf("%016x", id)})
+			left = append(left, candidate{noted.Name, fmt.Sprintf("%016x", id), false})
 		}
 		return left
 	}
