@@ -43,9 +43,9 @@ func TestMain(m *testing.M) {
 			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 			return 1
 		}
-		// The cases of cases_test.go wait for instants, they do not compute. A
-		// -parallel of the command line is read later and counts.
-		if err := flag.Set("test.parallel", "8"); err != nil {
+		// The cases wait for instants, they do not compute. A -parallel of the command
+		// line is read later and counts.
+		if err := flag.Set("test.parallel", "16"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
