@@ -52,13 +52,16 @@ lint: $(TOOLS) ## golangci-lint, product and tools
 archtest: ## the rules about the repository itself
 	go test ./internal/archtest
 
-unit: ## all tests with the race detector
-	go test -race -timeout 6m ./...
+unit: ## all tests at full length
+	go test -timeout 6m ./...
 	cd tools && go test ./...
 	cd wheel/benchpeers && go vet ./...
 
-fuzz: ## every fuzz target for FUZZTIME seconds, 4 minutes in all
-	@.ci/fuzz.sh $(FUZZTIME) 240
+race: ## short tests with the race detector
+	go test -race -short -timeout 6m ./...
+
+fuzz: ## every fuzz target for FUZZTIME seconds, 5 minutes in all
+	@.ci/fuzz.sh $(FUZZTIME) 290
 
 crash-kill: ## kill -9 a store under load N times
 	go test ./test/crash -run '^TestKill$$' -v -timeout 0 -cycles=$(N)
@@ -111,5 +114,5 @@ $(TOOLS):
 		$(BIN)/indexdb -vulns "$$vulndb/data/osv" -out $(BIN)/vulndb
 	touch $@
 
-.PHONY: help build quick test fmt setup fmt-check lint archtest unit fuzz crash-kill crash-power model exam \
+.PHONY: help build quick test fmt setup fmt-check lint archtest unit race fuzz crash-kill crash-power model exam \
 	cross vuln deps crash bench cover dead tools clean

@@ -6,19 +6,20 @@ cd "$(dirname "$0")/.."
 
 # make target, budget in seconds, what it needs. Fast proofs come first; the budgets add up to 40 minutes.
 stages='
-setup        420
+setup        300
 fmt-check     30
 archtest      30
-lint         240
-unit         480
+lint         200
+unit         390
+race         420
 deps          60
 vuln          60
-cross        360
-fuzz         300
-model        120
+cross        210
+fuzz         340
+model        100
 exam          60
-crash-kill   120
-crash-power  120  root
+crash-kill   100
+crash-power  100  root
 '
 
 passed=0 failed=0 skipped=() report=

@@ -182,7 +182,7 @@ func (s *groupSettings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.start, "start", "", "`WHERE` it begins in a queue: earliest (default), latest, or an instant")
 	f.StringVar(&s.zone, "tz", "", "time `ZONE` of an instant that names none; default this machine's")
 	f.IntVar(&s.wire.MaxAttempts, "max-attempts", 0, "after so `MANY` a message is a dead letter; default 17")
-	f.StringVar(&s.backoff, "backoff", "", "`DELAYS` before each retry, the last one repeats: '1s 5s 30s'; default the levels from 10s on")
+	f.StringVar(&s.backoff, "backoff", "", "`DELAYS` before each retry, the last one repeats: 1s,5s,30s; default the levels from 10s on")
 	f.IntVar(&s.wire.InflightMax, "inflight-max", 0, "lease so `MANY` of a queue at once; default 10000")
 	f.StringVar(&s.hidden, "invisible", "", "lease for so `LONG`, unless a receive says it; default 30s")
 }
@@ -193,7 +193,7 @@ func (s *groupSettings) read() (w wire.GroupSettings, some bool, err error) {
 	if w.Start, err = s.a.position("start", s.start, s.zone); err != nil {
 		return w, false, err
 	}
-	for i, text := range strings.Fields(s.backoff) {
+	for i, text := range strings.FieldsFunc(s.backoff, func(r rune) bool { return r == ' ' || r == ',' }) {
 		d, err := wire.ParseDuration(text)
 		if err != nil {
 			return w, false, usage("--backoff "+quote(s.backoff), "delay %d: %w", i+1, err)
@@ -231,7 +231,7 @@ func (a *app) groupCreateCommand() *cobra.Command {
 for one with other settings. A group that is there and is the same is no error.`,
 		Example: a.example(
 			"group create billing --start latest", "",
-			"group create mail --max-attempts 5 --backoff '1s 5s 30s'", "",
+			"group create mail --max-attempts 5 --backoff 1s,5s,30s", "",
 		),
 	}
 	s.register(cmd.Flags())
