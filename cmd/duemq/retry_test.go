@@ -141,17 +141,16 @@ func (c *consumption) letters() (all []*duemq.Message) {
 	return all
 }
 
-// TestCaseRetries is case G9 with a table of levels that is twenty times as fast as
-// RocketMQ's from the third on: three retries and a consumer that always fails. The
-// message is received at 0, +0.5, +2 and +5 s, where RocketMQ has 0, +10, +40 and
+// TestCaseRetries is case G9 with a faster table of levels: three retries and a
+// consumer that always fails. The message is received at 0, +0.5, +2.9 and +6.9 s,
+// by the levels from the third on, where RocketMQ's table gives 0, +10, +40 and
 // +100, and is then a dead letter, within 1.5 s, with its body and key. There is no
-// fifth receipt. TestLadder of internal/broker has the real table.
+// fifth receipt. TestLadder of internal/broker has RocketMQ's table.
 func TestCaseRetries(t *testing.T) {
 	t.Parallel()
-	c := consume(t, serve(t, t.TempDir(), "--levels", "50ms 250ms 500ms 1500ms 3s"), func(context.Context, *duemq.Message) error {
-		return errors.New("no such order")
-	})
-	c.times([]time.Duration{500 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second}, 4*time.Second)
+	s := serve(t, t.TempDir(), "--levels", "50ms 250ms 500ms 2400ms 4s") // no step passes for its neighbour that is late
+	c := consume(t, s, func(context.Context, *duemq.Message) error { return errors.New("no such order") })
+	c.times([]time.Duration{500 * time.Millisecond, 2400 * time.Millisecond, 4 * time.Second}, 4500*time.Millisecond)
 }
 
 // TestCaseRetryOverride is case G10: a consumer that says after what time it wants
