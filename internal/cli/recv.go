@@ -23,6 +23,7 @@ type receiver struct {
 	ack    ackMode
 	tags   string
 	order  bool
+	exec   string
 	out    list
 	met    bool // the server has answered before
 }
@@ -40,12 +41,18 @@ with the earliest message.
 A message is acknowledged once it has been printed. With --ack none it is not: it comes again
 when its lease of 30 s ends.
 
+With --exec each message goes to a shell command, one at a time: the body on its standard input,
+DUEMQ_ID, DUEMQ_TOPIC, DUEMQ_KEY, DUEMQ_TAG and DUEMQ_ATTEMPT in its environment. If it succeeds,
+the message is acknowledged; if it fails, the message comes again after the group's back-off, and
+is a dead letter after the group's attempts.
+
 It exits with 5 if nothing came within --wait, or when the server is gone; on a terminal it waits
 for the server to come back.`,
 		Example: a.example(
 			"recv orders", "",
 			"recv orders --group billing --max 1 -o json", "one message, for a script",
 			"recv orders --tags 'paid || shipped'", "",
+			"recv orders --group billing --exec ./close-order", "what fails comes again: duemq group create --help",
 			"recv orders --wait 5s", "what there is, then 5 s without any",
 		),
 		Args: a.args(1, 1),
@@ -60,6 +67,7 @@ for the server to come back.`,
 	f.StringVar(&r.wait, "wait", "", "end when nothing came for so `LONG`; without it, never")
 	f.StringVar(&r.tags, "tags", "", "only those with one of `TAGS`: 'paid || shipped'; others are finished for the group, unseen")
 	f.BoolVar(&r.order, "ordered", false, "of each queue one at a time, in order")
+	f.StringVar(&r.exec, "exec", "", "give each message to a shell `COMMAND`: if it fails, the message comes again")
 	f.Var(&r.ack, "ack", "acknowledge what was printed: auto, or none")
 	complete(cmd, "ack", string(ackAuto), string(ackNone))
 	r.remote = a.serverFlag(cmd)
@@ -102,6 +110,9 @@ func (r *receiver) run(ctx context.Context) error {
 			return usage("--wait "+quote(r.wait), "want a length of time above zero, such as 5s")
 		}
 	}
+	if r.exec != "" && r.ack == ackNone {
+		return usage("--exec with --ack none", "the command's end acknowledges; leave one of them out")
+	}
 	if r.max < 0 {
 		return usage(fmt.Sprintf("--max %d", r.max), "want at least 0")
 	}
@@ -126,6 +137,9 @@ func (r *receiver) receive(ctx context.Context, c *client.Client, patience time.
 		}
 		if r.max > 0 {
 			ask.Max = min(ask.Max, r.max-r.out.n)
+		}
+		if r.exec != "" {
+			ask.Max = 1
 		}
 		if patience > 0 {
 			left := patience - time.Duration(r.a.Clock.Now().Mono-last)
@@ -198,6 +212,9 @@ func (r *receiver) take(ctx context.Context, c *client.Client, msgs []wire.Messa
 		if err := r.out.add(&msgs[i], r.a.received(&msgs[i])); err != nil {
 			return err
 		}
+	}
+	if r.exec != "" {
+		return r.handle(ctx, c, &msgs[0])
 	}
 	if r.ack == ackNone {
 		return nil
