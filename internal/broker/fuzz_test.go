@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"math"
@@ -142,7 +143,7 @@ func FuzzSpec(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: %+v, written as %s: %v", text, s, again, err)
 		}
-		if third, err := json.Marshal(back); err != nil || string(third) != string(again) {
+		if third, err := json.Marshal(back); err != nil || !bytes.Equal(third, again) {
 			t.Fatalf("%q: written as %s, then as %s, %v", text, again, third, err)
 		}
 	})

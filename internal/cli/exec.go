@@ -59,7 +59,7 @@ func (r *receiver) execute(ctx context.Context, c *client.Client, m *wire.Messag
 	if runtime.GOOS == "windows" {
 		name, flag = "cmd", "/C"
 	}
-	cmd := exec.CommandContext(ctx, name, flag, r.exec)
+	cmd := exec.CommandContext(ctx, name, flag, r.exec) //nolint:gosec // it is the command that the user typed
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(m.Body), r.execOutput(), r.a.Stderr
 	cmd.Env = append(os.Environ(), "DUEMQ_ID="+m.ID, "DUEMQ_TOPIC="+m.Topic, "DUEMQ_KEY="+m.Key, "DUEMQ_TAG="+m.Tag,
 		"DUEMQ_ATTEMPT="+strconv.Itoa(m.Attempt))

@@ -161,9 +161,15 @@ func (s *restoring) run(ctx context.Context) error {
 	return s.place()
 }
 
-// clear removes what an earlier restore left.
+// clear removes what an earlier restore left. The folder that says what the rest
+// is goes last, and not before the rest is gone from the disk.
 func (s *restoring) clear() error {
 	for _, n := range []string{"log", "index", restoreName} {
+		if n == restoreName {
+			if err := syncFolder(s.o.FS, s.o.Dir); err != nil {
+				return err
+			}
+		}
 		if err := s.o.FS.RemoveAll(s.path(n)); err != nil {
 			return fmt.Errorf("data folder: %w", err)
 		}
@@ -178,6 +184,10 @@ func (s *restoring) open() error {
 		return err
 	}
 	s.info.Restored = store.ID
+	// Whoever finds a log later must also find what says that it is half of one.
+	if err := syncFolder(s.o.FS, s.o.Dir); err != nil {
+		return err
+	}
 	s.log, err = log.Open(log.Options{
 		FS: s.o.FS, Dir: s.path("log"), StoreID: store.ID, SegmentBytes: store.SegmentBytes, Origin: s.origin(),
 		Preallocate: true, Logger: s.o.Logger, Bugs: s.o.Bugs.Log,

@@ -59,8 +59,13 @@ func postFields(bits string, half, message []field) []field {
 
 func refFields(due, kind string, level int) []field {
 	return []field{
-		{6, "due: " + due}, {5, "id 0x12345678"}, {1, "kind " + kind}, {1, "queue 9"},
-		{2, "size 300"}, {4, `hash of tag "paid"`}, {1, fmt.Sprintf("level %d", level)},
+		{6, "due: " + due},
+		{5, "id 0x12345678"},
+		{1, "kind " + kind},
+		{1, "queue 9"},
+		{2, "size 300"},
+		{4, `hash of tag "paid"`},
+		{1, fmt.Sprintf("level %d", level)},
 	}
 }
 
