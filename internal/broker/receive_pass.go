@@ -110,12 +110,8 @@ func (h *reception) pass(ctx context.Context) (more bool, err error) {
 
 // grant leases what is there, first of what is redelivered.
 func (h *reception) grant() error {
-	now := h.b.mono()
-	h.again = now + MaxWait.Milliseconds()
-	ask := group.Ask{
-		Now: now, Until: now + h.r.Invisible.Milliseconds(), Unix: h.b.e.Now(),
-		Max: h.config.InflightMax, Ordered: h.r.Ordered,
-	}
+	h.again = h.b.mono() + MaxWait.Milliseconds()
+	ask := group.Ask{Max: h.config.InflightMax, Ordered: h.r.Ordered}
 	turn := h.b.turn.Add(1)
 	for _, t := range [2]*engine.Topic{h.retry, h.topic} {
 		if t == nil {
@@ -161,6 +157,10 @@ func (h *reception) grantQueue(tk *take, ask group.Ask) (full bool, err error) {
 	for ask.Limit = h.r.Max - h.planned; ; ask.Limit = min(4*ask.Limit, passChunk) {
 		var grants []group.Grant
 		err := b.e.Progress(h.s.state, tk.queue, func(p *group.Progress, bounds engine.Bounds) {
+			// Read here, the clock stands where it stood when the last of these
+			// messages became visible, or later: no lease ends before it began.
+			ask.Now = b.mono()
+			ask.Until, ask.Unix = ask.Now+h.r.Invisible.Milliseconds(), b.e.Now()
 			grants = tk.leases.Grant(p, bounds.Low, bounds.Next, ask)
 		})
 		if err != nil {
