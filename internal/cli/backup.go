@@ -27,26 +27,31 @@ func (a *app) backupCommand() *cobra.Command {
 		Long: `Copy a store into one file, or to standard output: messages, queues, groups, settings, everything
 that was acknowledged before. ` + "`restore`" + ` makes a store of it.
 
-The data folder that --data names is copied; no server may have it open. It is opened as a start
-would open it, but nothing in it falls due meanwhile and nothing is given up.
+The server goes on meanwhile. With --data a data folder is copied that no server has open: it is
+opened as a start would open it, but nothing in it falls due and nothing is given up.
 
 The file gets its name when it is whole and on the disk. It is not compressed and not encrypted, and
 holds every message: keep it as you keep the store.`,
 		Example: a.example(
-			"backup orders.duemq --data ./duemq-data", "",
-			"backup - --data ./duemq-data | zstd > orders.zst", "compressed",
+			"backup orders.duemq", "of the server on this machine",
+			"backup - | zstd > orders.zst", "compressed",
+			"backup orders.duemq --data ./duemq-data", "of a server that does not run",
 		),
 		Args: a.args(1, 1),
 	}
-	settings := a.settingsFlags(cmd, "data")
+	server := a.serverFlag(cmd)
+	cmd.ValidArgsFunction = nil // its argument is a file
+	data := cmd.Flags().String("data", "", "copy the data in `DIR`, of a server that does not run")
 	a.outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		l, err := settings.load()
-		if err != nil {
+		if err := a.exclusive(cmd, serverName, "data"); err != nil {
 			return err
 		}
 		b := &backingUp{a: a, file: args[0], began: a.Clock.Now().Mono}
-		return b.run(cmd.Context(), folder{a, l.Config.Data})
+		if cmd.Flags().Changed("data") {
+			return b.run(cmd.Context(), folder{a, *data})
+		}
+		return b.run(cmd.Context(), online{a, server})
 	}
 	return cmd
 }

@@ -123,6 +123,8 @@ func TestBackupRefused(t *testing.T) {
 		{[]string{filepath.Join(dir, "new"), "--data", filepath.Join(dir, "none")}, exitNotFound, "no data in"},
 		{[]string{filepath.Join(dir, "no", "folder"), "--data", data}, exitFailure, "no backup was written to"},
 		{nil, exitUsage, "too few arguments"},
+		{[]string{filepath.Join(dir, "new"), "--data", data, "--server", "x"}, exitUsage, "one of them at most"},
+		{[]string{filepath.Join(dir, "new"), "--server", "http://127.0.0.1:1"}, exitUnavailable, "no backup was made"},
 	}
 	for _, tt := range tests {
 		_, errs, code := runWith(t, "", append([]string{"backup"}, tt.args...)...)
