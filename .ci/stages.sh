@@ -9,14 +9,14 @@ stages='
 setup        300
 fmt-check     30
 archtest      30
-lint         200
+lint         170
 unit         390
 race         420
 deps          60
 vuln          60
 cross        210
 fuzz         340
-model        100
+model        130
 exam          60
 crash-kill   100
 crash-power  100  root
