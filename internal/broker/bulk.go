@@ -152,7 +152,7 @@ func (b *Broker) resolve(d Delay, now int64) (int64, error) {
 
 // last is a bound of the dues that a filter selects, Unix ms.
 func (b *Broker) last(ctx context.Context, sel *selection) (int64, error) {
-	_, minute, ok, err := b.e.Horizon(ctx, engine.CountQuery{To: count.MinuteOf(sel.before) + 1, Topic: sel.family()})
+	_, minute, ok, err := sel.horizon(ctx, engine.CountQuery{To: count.MinuteOf(sel.before) + 1})
 	if err != nil || !ok {
 		return 0, err
 	}

@@ -15,7 +15,7 @@ import (
 // A Filter selects what waits, redeliveries to groups included. Zero selects
 // everything.
 type Filter struct {
-	Topic string `json:"topic,omitempty"`
+	Topic string `json:"topic,omitempty"` // with what groups get again of it
 	Tag   string `json:"tag,omitempty"`
 	From  int64  `json:"from,omitempty"` // due at or after, Unix ms
 	To    int64  `json:"to,omitempty"`   // due before, Unix ms; 0 is no end
@@ -154,12 +154,14 @@ func (b *Broker) Count(ctx context.Context, f Filter) (int64, error) {
 	if !f.counted() {
 		return sel.count(ctx, sel.from, sel.before)
 	}
-	c := b.e.Count(sel.topic)
+	waiting, held := sel.counts()
 	if f.From <= 0 && sel.before == math.MaxInt64 {
-		return pick(f.State, c.Waiting-c.Held, c.Held), nil
+		return pick(f.State, waiting-held, held), nil
 	}
-	var held int64
-	if f.State != StateWaiting && c.Held > 0 {
+	if f.State == StateWaiting {
+		held = 0
+	}
+	if held > 0 {
 		if held, err = sel.countHeld(ctx); err != nil {
 			return 0, err
 		}
@@ -167,7 +169,7 @@ func (b *Broker) Count(ctx context.Context, f Filter) (int64, error) {
 	if f.State == StatePaused {
 		return held, nil
 	}
-	waiting, err := sel.countMinutes(ctx)
+	waiting, err = sel.countMinutes(ctx)
 	return waiting + held, err
 }
 

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +31,7 @@ const (
 type selection struct {
 	b      *Broker
 	f      *Filter
-	topic  *engine.Topic      // nil: all
-	first  record.QueueNumber // of the topic
+	topics []span // by their queues; none: all
 	from   int64
 	before int64 // Unix ms, MaxInt64 without an end
 	tag    uint32
@@ -41,6 +41,15 @@ type selection struct {
 	listed bool // by key or ids: then this is all
 	list   []engine.Listed
 }
+
+// A span is a topic and the queues that it had when it was looked up.
+type span struct {
+	topic *engine.Topic
+	first record.QueueNumber
+}
+
+// family is the number by which the topic is counted.
+func (s *span) family() record.TopicNumber { return record.TopicNumber(s.first) }
 
 // selects looks the names of a filter up.
 func (b *Broker) selects(ctx context.Context, f Filter) (*selection, error) {
@@ -57,10 +66,9 @@ func (b *Broker) selects(ctx context.Context, f Filter) (*selection, error) {
 		return nil, fmt.Errorf("%w: state %q of what waits, want %s or %s", ErrInvalid, f.State, StateWaiting, StatePaused)
 	}
 	if f.Topic != "" {
-		if s.topic = b.e.TopicNamed(f.Topic); s.topic == nil {
+		if s.topics = b.spans(f.Topic); s.topics == nil {
 			return nil, unknownTopic(f.Topic)
 		}
-		s.first = s.topic.First()
 	}
 	if len(f.IDs) > MaxPage {
 		return nil, fmt.Errorf("%w: %d ids, limit %d; ask several times", ErrInvalid, len(f.IDs), MaxPage)
@@ -81,8 +89,95 @@ func (b *Broker) selects(ctx context.Context, f Filter) (*selection, error) {
 	return s, err
 }
 
-// family is the number by which the topic is counted, 0 for all.
-func (s *selection) family() record.TopicNumber { return record.TopicNumber(s.first) }
+// spans finds a topic and those in which groups get its messages again: what
+// waits there is shown with the topic's name, and is found by it. It is nil if
+// there is no such topic.
+func (b *Broker) spans(name string) []span {
+	main := b.e.TopicNamed(name)
+	if main == nil {
+		return nil
+	}
+	all := []span{{main, main.First()}}
+	for _, c := range b.e.Topics() {
+		if _, topic, ok := parseRetry(c.Name); !ok || topic != name {
+			continue
+		}
+		if t := b.e.TopicNamed(c.Name); t != nil {
+			all = append(all, span{t, t.First()})
+		}
+	}
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	return all
+}
+
+// ofTopic says whether a queue is of what is selected.
+func (s *selection) ofTopic(q record.QueueNumber) bool {
+	if len(s.topics) == 0 {
+		return true
+	}
+	i, found := slices.BinarySearchFunc(s.topics, q, func(s span, q record.QueueNumber) int { return cmp.Compare(s.first, q) })
+	return found || i > 0 && q-s.topics[i-1].first < record.QueueNumber(s.topics[i-1].topic.Queues)
+}
+
+// counts gives the figures of what is selected.
+func (s *selection) counts() (waiting, held int64) {
+	if len(s.topics) == 0 {
+		c := s.b.e.Count(nil)
+		return c.Waiting, c.Held
+	}
+	for i := range s.topics {
+		c := s.b.e.Count(s.topics[i].topic)
+		waiting, held = waiting+c.Waiting, held+c.Held
+	}
+	return waiting, held
+}
+
+// families are the numbers by which what is selected is counted, 0 for all.
+func (s *selection) families() []record.TopicNumber {
+	if len(s.topics) == 0 {
+		return []record.TopicNumber{0}
+	}
+	out := make([]record.TopicNumber, len(s.topics))
+	for i := range s.topics {
+		out[i] = s.topics[i].family()
+	}
+	return out
+}
+
+// horizon is the first and the last minute for which something waits.
+func (s *selection) horizon(ctx context.Context, q engine.CountQuery) (first, last uint32, ok bool, err error) {
+	for _, q.Topic = range s.families() {
+		from, to, some, err := s.b.e.Horizon(ctx, q)
+		if err != nil {
+			return 0, 0, false, err
+		}
+		if !some {
+			continue
+		}
+		if !ok {
+			first, last, ok = from, to, true
+		}
+		first, last = min(first, from), max(last, to)
+	}
+	return first, last, ok, nil
+}
+
+// waitingBy counts by steps, in their order; with several topics a step may come
+// once for each.
+func (s *selection) waitingBy(ctx context.Context, q engine.CountQuery) ([]engine.CountBucket, error) {
+	var all []engine.CountBucket
+	for _, q.Topic = range s.families() {
+		some, err := s.b.e.WaitingBy(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	if len(s.topics) > 1 {
+		slices.SortStableFunc(all, func(a, b engine.CountBucket) int { return cmp.Compare(a.From, b.From) })
+	}
+	return all, nil
+}
 
 // start is the key after which the selection begins.
 func (s *selection) start() record.Key {
@@ -98,7 +193,7 @@ func (s *selection) keep(r *record.Ref) bool {
 	if s.ended != nil && s.ended.Load() {
 		return true
 	}
-	if s.topic != nil && (r.Queue < s.first || r.Queue-s.first >= record.QueueNumber(s.topic.Queues)) {
+	if !s.ofTopic(r.Queue) {
 		return false
 	}
 	return s.tag == 0 || r.Tag == s.tag
@@ -256,8 +351,8 @@ func (s *selection) countMinutes(ctx context.Context) (int64, error) {
 	if first >= end {
 		return part.count(ctx, from, s.before)
 	}
-	q := engine.CountQuery{From: uint32(first), To: uint32(end), Step: uint32(end - first), Topic: s.family()}
-	whole, err := s.b.e.WaitingBy(ctx, q)
+	q := engine.CountQuery{From: uint32(first), To: uint32(end), Step: uint32(end - first)}
+	whole, err := s.waitingBy(ctx, q)
 	if err != nil {
 		return 0, err
 	}

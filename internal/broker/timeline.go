@@ -24,7 +24,7 @@ const fewBuckets = 120
 
 // A TimelineRequest asks how many messages wait, by time.
 type TimelineRequest struct {
-	Topic   string        // empty: all
+	Topic   string        // with what groups get again of it; empty: all
 	From    int64         // Unix ms, rounded down to a minute; 0: where something waits first
 	To      int64         // Unix ms, rounded up to a minute, exclusive; 0: where nothing waits any more
 	Step    time.Duration // whole minutes in a bucket; 0: chosen so that there are about 60
@@ -63,9 +63,9 @@ func (b *Broker) Timeline(ctx context.Context, r TimelineRequest) (TimelineResul
 	if out.Overdue, err = b.Count(ctx, Filter{Topic: r.Topic, State: StateWaiting, Overdue: true}); err != nil {
 		return out, err
 	}
-	out.Paused = b.e.Count(sel.topic).Held
-	q := engine.CountQuery{To: math.MaxUint32, Topic: sel.family(), Split: r.ByTopic, MaxBuckets: MaxBuckets}
-	first, last, ok, err := b.e.Horizon(ctx, q)
+	_, out.Paused = sel.counts()
+	q := engine.CountQuery{To: math.MaxUint32, Split: r.ByTopic, MaxBuckets: MaxBuckets}
+	first, last, ok, err := sel.horizon(ctx, q)
 	if err != nil {
 		return out, err
 	}
@@ -79,7 +79,7 @@ func (b *Broker) Timeline(ctx context.Context, r TimelineRequest) (TimelineResul
 		return out, err
 	}
 	out.From, out.To, out.Step = int64(q.From)*minuteMs, int64(q.To)*minuteMs, time.Duration(q.Step)*time.Minute
-	all, err := b.e.WaitingBy(ctx, q)
+	all, err := sel.waitingBy(ctx, q)
 	if errors.Is(err, count.ErrQuery) {
 		return out, fmt.Errorf("%w: timeline: %w", ErrTooMany, err)
 	}
@@ -88,7 +88,7 @@ func (b *Broker) Timeline(ctx context.Context, r TimelineRequest) (TimelineResul
 	}
 	for _, c := range all {
 		out.Total += c.Count
-		out.Buckets = append(out.Buckets, b.bucket(&c))
+		out.add(b.bucket(&c))
 	}
 	return out, nil
 }
@@ -135,7 +135,21 @@ func stepFor(minutes int64) int64 {
 	return (minutes + fewBuckets*week - 1) / (fewBuckets * week) * week
 }
 
-// bucket names the topics of a count. One that has ended meanwhile is left out.
+// add appends a bucket, or adds it to the last one if that is the same.
+func (t *TimelineResult) add(b Bucket) {
+	last := len(t.Buckets) - 1
+	if last < 0 || t.Buckets[last].From != b.From {
+		t.Buckets = append(t.Buckets, b)
+		return
+	}
+	t.Buckets[last].Count += b.Count
+	for topic, n := range b.Topics {
+		t.Buckets[last].Topics[topic] += n
+	}
+}
+
+// bucket names the topics of a count; what groups get again counts for the topic
+// that it was sent to, as it is shown. One that has ended meanwhile is left out.
 func (b *Broker) bucket(c *engine.CountBucket) Bucket {
 	out := Bucket{From: int64(c.From) * minuteMs, Count: c.Count}
 	if c.Topics == nil {
@@ -144,7 +158,11 @@ func (b *Broker) bucket(c *engine.CountBucket) Bucket {
 	out.Topics = make(map[string]int64, len(c.Topics))
 	for n, waiting := range c.Topics {
 		if t := b.e.FamilyTopic(n); t != nil {
-			out.Topics[t.Name] += waiting
+			name := t.Name
+			if _, topic, ok := parseRetry(name); ok {
+				name = topic
+			}
+			out.Topics[name] += waiting
 		}
 	}
 	return out
