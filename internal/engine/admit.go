@@ -90,6 +90,7 @@ func (m *machine) replace(t *record.Terms, at record.ID) (record.ID, error) {
 	}
 	if h := m.halves.all[e.ID]; h != nil {
 		m.endHalf(h)
+		m.rolledBack(h)
 		return e.ID, nil
 	}
 	if e.Ref.Kind == record.KindCheck {
@@ -178,6 +179,7 @@ func (m *machine) check(r *record.Ref, eff *effects) {
 	h.Checks++
 	if h.Checks > MaxChecks {
 		m.forgetHalf(h)
+		m.rolledBack(h)
 		eff.rolledBack = append(eff.rolledBack, r.ID)
 		return
 	}
@@ -198,6 +200,13 @@ func (m *machine) forgetHalf(h *Half) {
 	m.keep.leaves(h.Ref.ID, h.Ref.Due)
 	m.halvesOf(m.queues.Get(h.Ref.Queue).Topic, -1)
 	m.halves.drop(h.Ref.ID)
+}
+
+// rolledBack has a half message that will never be delivered be known as
+// cancelled.
+func (m *machine) rolledBack(h *Half) {
+	r := record.Ref{ID: h.Ref.ID, Kind: record.KindMessage, Queue: h.Ref.Queue}
+	m.line.MarkCancelled(r, m.stamp, m.at)
 }
 
 func (m *machine) halvesOf(n record.TopicNumber, more int64) {
@@ -221,6 +230,7 @@ func (m *machine) decide(payload []byte, eff *effects) (Outcome, error) {
 	r := h.Ref
 	m.endHalf(h)
 	if !c.Commit {
+		m.rolledBack(h)
 		return Outcome{Verdict: timeline.Done}, nil
 	}
 	r.Kind, r.Due, r.Level = record.KindMessage, c.Due, c.Level

@@ -194,6 +194,9 @@ func (m *machine) makeTopic(payload []byte) (Outcome, error) {
 		return Outcome{}, err
 	}
 	m.reserveQueues(t.FirstQueue, t.Queues)
+	if m.topics.find(t.Number) == nil && t.Number < m.topics.next() {
+		return Outcome{Gone: true}, nil // it ended while somebody changed it; its numbers are nobody's any more
+	}
 	made, fresh := m.topics.make(t)
 	if fresh {
 		m.openQueues(made)

@@ -100,13 +100,16 @@ func (e *Engine) MakeTopic(ctx context.Context, name string, queues uint32, attr
 	return out.Topic, err
 }
 
-// Configure gives a topic other attributes.
+// Configure gives a topic other attributes; ErrGone if it has ended meanwhile.
 func (e *Engine) Configure(ctx context.Context, t *Topic, attributes []record.Property) error {
 	e.mu.RLock()
 	next := t.Topic
 	e.mu.RUnlock()
 	next.Attributes = attributes
-	_, _, err := e.together(ctx, 1, 256, func(dst []byte, _ instant) ([]byte, error) { return record.AppendTopic(dst, &next), nil })
+	out, _, err := e.together(ctx, 1, 256, func(dst []byte, _ instant) ([]byte, error) { return record.AppendTopic(dst, &next), nil })
+	if err == nil && out.Topic != t {
+		err = ErrGone
+	}
 	return err
 }
 

@@ -239,6 +239,7 @@ func (s *simple) check(r record.Ref) {
 	h.checks++
 	if h.checks > MaxChecks {
 		delete(s.halves, r.ID)
+		s.msgs[r.ID].cancelled = true
 		s.leaves(r.ID)
 		return
 	}
@@ -433,6 +434,7 @@ func (s *simple) post(r record.Ref, t *record.Terms) Outcome {
 		if e, ok := s.hashes[t.Name]; ok {
 			if h := s.halves[e.id]; h != nil {
 				s.endHalf(e.id)
+				s.msgs[e.id].cancelled = true
 				took = e.id
 			} else if s.cancel(e.id) == timeline.Done {
 				took = e.id
@@ -480,6 +482,7 @@ func (s *simple) decide(id record.ID, commit bool, due int64) Outcome {
 	}
 	s.endHalf(id)
 	if !commit {
+		s.msgs[id].cancelled = true
 		return Outcome{Verdict: timeline.Done}
 	}
 	r := h.ref
