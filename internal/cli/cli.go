@@ -48,10 +48,11 @@ type app struct {
 	Process
 
 	began   clock.Reading
-	self    string // what to type to run this program
-	noColor bool   // by flag or environment
-	format  format // of results
-	disk    fs.FS  // under a server
+	self    string                               // what to type to run this program
+	noColor bool                                 // by flag or environment
+	format  format                               // of results
+	disk    fs.FS                                // under a server
+	listen  func(chan<- os.Signal) (stop func()) // for interrupts
 
 	inTerminal bool // on standard input: somebody can be asked
 
@@ -60,7 +61,7 @@ type app struct {
 }
 
 func newApp(p Process) *app {
-	a := &app{Process: p, began: p.Clock.Now(), format: formatTable, disk: fs.Real()}
+	a := &app{Process: p, began: p.Clock.Now(), format: formatTable, disk: fs.Real(), listen: interrupts}
 	a.self = command(p.Args[0])
 	a.outWidth, a.errWidth = width(p.Stdout), width(p.Stderr)
 	if f, ok := p.Stdin.(*os.File); ok {

@@ -44,7 +44,12 @@ when its lease of 30 s ends.
 With --exec each message goes to a shell command, one at a time: the body on its standard input,
 DUEMQ_ID, DUEMQ_TOPIC, DUEMQ_KEY, DUEMQ_TAG and DUEMQ_ATTEMPT in its environment. If it succeeds,
 the message is acknowledged; if it fails, the message comes again after the group's back-off, and
-is a dead letter after the group's attempts.
+is a dead letter after the group's attempts. The lease is renewed while the command runs. However
+commands end, recv exits as it does without them: it is 0 after --max.
+
+An interrupt (Ctrl-C) lets a command that runs finish, and its end counts; nothing is received after
+it. A second one kills the command: the message may be received again at once, and the attempt does
+not count.
 
 It exits with 5 if nothing came within --wait, or when the server is gone; on a terminal it waits
 for the server to come back.`,
@@ -63,7 +68,7 @@ for the server to come back.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&r.group, "group", "g", "cli", "`GROUP` of receivers that share the messages")
-	f.IntVar(&r.max, "max", 0, "end after so `MANY` messages; 0 is no end")
+	f.IntVar(&r.max, "max", 0, "end after so `MANY` deliveries, each attempt at a message counted; 0 is no end")
 	f.StringVar(&r.wait, "wait", "", "end when nothing came for so `LONG`; without it, never")
 	f.StringVar(&r.tags, "tags", "", "only those with one of `TAGS`: 'paid || shipped'; others are finished for the group, unseen")
 	f.BoolVar(&r.order, "ordered", false, "of each queue one at a time, in order")
@@ -214,7 +219,9 @@ func (r *receiver) take(ctx context.Context, c *client.Client, msgs []wire.Messa
 		}
 	}
 	if r.exec != "" {
-		return r.handle(ctx, c, &msgs[0])
+		hard, stop := r.a.untilTwice(ctx)
+		defer stop()
+		return r.handle(ctx, hard, c, &msgs[0])
 	}
 	if r.ack == ackNone {
 		return nil
