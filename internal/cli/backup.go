@@ -75,7 +75,11 @@ func (f folder) copyTo(ctx context.Context, w io.Writer, progress func(done, tot
 	}
 	e, err := engine.Open(ctx, engine.Options{FS: fs.Real(), Dir: f.data, Clock: stopped{}})
 	if err != nil {
-		return info, f.a.cannotOpen(ctx, f.data, err)
+		fail := f.a.cannotOpen(ctx, f.data, err)
+		if errors.Is(err, engine.ErrInUse) {
+			fail.next = fmt.Sprintf("leave --data out: %s backup FILE", f.a.self)
+		}
+		return info, fail
 	}
 	info, err = e.Backup(ctx, w, progress)
 	cerr := e.Close()

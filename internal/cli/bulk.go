@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type bulk struct {
 	detach  bool
 	verb    string // cancel
 	done    string // cancelled
+	none    string // what to say if nothing is selected
 	start   func(ctx context.Context, c *client.Client, f wire.Filter, dry bool) (wire.Operation, error)
 }
 
@@ -195,7 +197,7 @@ func (b *bulk) run(ctx context.Context, f wire.Filter) error {
 func (b *bulk) show(dry *wire.Operation) error {
 	a := b.a
 	if dry.Matched == 0 {
-		_, err := fmt.Fprintln(a.Stdout, "nothing waits that is selected")
+		_, err := fmt.Fprintln(a.Stdout, cmp.Or(b.none, "nothing waits that is selected"))
 		return err
 	}
 	fmt.Fprintf(a.Stdout, "%s to %s", several(dry.Matched, "message"), b.verb)

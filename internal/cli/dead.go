@@ -176,7 +176,7 @@ given; the server does it in the background (see ` + "`op`" + `).`,
 			ask.Delay = wire.Duration(d)
 		}
 		ask.IDs = args[1:]
-		b := &bulk{a: a, consent: consent, remote: r, detach: detach, verb: "redrive", done: "redriven"}
+		b := &bulk{a: a, consent: consent, remote: r, detach: detach, verb: "redrive", done: "redriven", none: "no dead letters to redrive"}
 		b.start = func(ctx context.Context, c *client.Client, _ wire.Filter, dry bool) (wire.Operation, error) {
 			ask.DryRun = dry
 			return c.Redrive(ctx, args[0], ask)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,13 +88,23 @@ func (d *demo) run(ctx context.Context) error {
 	if d.own {
 		fmt.Fprintln(d.a.Stdout, "the server is stopped; nothing is left of it")
 	} else if ferr == nil || errors.Is(ctx.Err(), context.Canceled) {
-		fmt.Fprintf(d.a.Stdout, "what waits stays: %s pending timeline%s; to take it away: %s topic rm demo-orders%s\n",
-			d.a.self, serverArgument(d.url), d.a.self, serverArgument(d.url))
+		d.leave()
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil // that is how it ends
 	}
 	return ferr
+}
+
+// leave says what stays in the server that was fed, and how to take it away.
+func (d *demo) leave() {
+	a, server := d.a, serverArgument(d.url)
+	fmt.Fprintf(a.Stdout, "what waits stays: %s pending timeline%s; to take it away:\n", a.self, server)
+	lines := make([]string, 0, 5)
+	for _, topic := range []string{shopOrders, shopReminders, shopWebhooks, shopPush, shopTrials} {
+		lines = append(lines, fmt.Sprintf("%s topic rm %s --yes%s", a.self, topic, server))
+	}
+	fmt.Fprintln(a.Stdout, strings.Join(lines, "; "))
 }
 
 // serve begins a server in memory and gives what ends it.

@@ -86,7 +86,11 @@ func (s *server) run(ctx context.Context) (err error) {
 		defer func() { _ = s.http.Close() }() // again, if serving closed it
 	}
 	if s.broker, err = broker.Open(ctx, s.options()); err != nil {
-		return s.a.cannotOpen(ctx, s.c.Data, err)
+		f := s.a.cannotOpen(ctx, s.c.Data, err)
+		if errors.Is(err, engine.ErrInUse) && f.next != "" {
+			f.next = "use that server, " + f.next + ", or take another folder: --data DIR --port-base 7000"
+		}
+		return f
 	}
 	defer func() {
 		cerr := s.broker.Close()
@@ -213,10 +217,10 @@ func (a *app) cannotOpen(ctx context.Context, folder string, err error) *failure
 		f.next = fmt.Sprintf("give yourself the rights (ls -ld %s), or take another folder: --data DIR", data)
 	case errors.Is(err, engine.ErrInUse):
 		f.what = "data folder " + data + " is in use"
-		f.next = "stop that server, or take another folder: --data DIR --port-base 7000"
+		f.next = "stop it first"
 		if p, ok := machine.LockHolder(filepath.Join(folder, lockName)); ok {
 			f.why = fmt.Errorf("%v has it open", p)
-			f.next = fmt.Sprintf("use that server, stop it (kill %d), or take another folder: --data DIR --port-base 7000", p.PID)
+			f.next = fmt.Sprintf("stop it first (kill %d)", p.PID)
 		}
 	case damaged(err):
 		f.what = "the data in " + data + " is damaged; nothing was changed"
