@@ -80,7 +80,7 @@ func (b *Broker) EndTransaction(ctx context.Context, reference string, commit bo
 	if err != nil {
 		return Answer{}, err
 	}
-	return Answer{ID: id, Topic: t.Name}, fmt.Errorf("%w: %v was committed or rolled back before, or was sent without", ErrTransactionEnded, id)
+	return Answer{ID: id, Topic: t.Name}, fmt.Errorf("%w: %v was committed, rolled back or cancelled before, or was sent without", ErrTransactionEnded, id)
 }
 
 // Checks gives half messages of a producer group that want to be asked about,

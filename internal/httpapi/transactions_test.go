@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +52,18 @@ func TestTransactions(t *testing.T) {
 		t.Errorf("received %q", got)
 	}
 	d.do("POST", "/v1/topics/orders/messages", "x", "Duemq-Transaction", "two words").refused(400, wire.CodeInvalidValue, "two words")
+}
+
+// TestCancelRollsBack: a half message can be cancelled, and what ends its
+// transaction afterwards says so.
+func TestCancelRollsBack(t *testing.T) {
+	d := newDoor(t)
+	half := d.publish("orders", "transaction=shop", "one")
+	d.do("DELETE", "/v1/messages/"+half.ID, "").want(200, nil)
+	d.do("POST", "/v1/transactions/"+half.ID+"/commit", "").refused(409, wire.CodeTransactionEnded, "rolled back or cancelled before")
+	if halves := section(t, readPage(t), "Groups"); !strings.Contains(halves, "half message can be [cancelled]") {
+		t.Errorf("%s does not say that a half message can be cancelled", page)
+	}
 }
 
 // TestChecks: a producer is asked about half messages that nobody ended.
