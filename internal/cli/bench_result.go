@@ -131,6 +131,9 @@ func (b *bench) finish(ctx context.Context, err error) error {
 	if err != nil {
 		return err
 	}
+	if b.kind != "delay" && b.a.forPeople() {
+		fmt.Fprintf(b.a.Stderr, "to take the messages away: %s topic rm %s --yes%s\n", b.a.self, b.topic, b.remote.argument())
+	}
 	switch {
 	case r.Lost != nil && *r.Lost > 0:
 		return &failure{code: exitFailure, what: several(*r.Lost, "message") + " did not come", next: "give them longer: --wait 1m"}

@@ -29,7 +29,9 @@ type bulk struct {
 const bulkLong = `. It says first how many there are and shows three,
 then asks, unless --yes is given. The server does it in the background, goes on after a restart, and
 counts exactly; an interrupt only ends the waiting for it (see ` + "`op`" + `). What falls due meanwhile is
-delivered, and counted as missed.`
+delivered, and counted as missed.
+
+` + whereLong
 
 // bulkCommand makes a command that changes all it selects. check reads the flags
 // that it has of its own.

@@ -249,7 +249,11 @@ for one with other settings. A group that is there and is the same is no error.`
 		defer c.Close()
 		g, err := c.CreateGroup(cmd.Context(), wire.NewGroup{Name: args[0], GroupSettings: w})
 		if err != nil {
-			return a.answered(cmd.Context(), "group "+args[0]+" was not made", err)
+			f := a.answered(cmd.Context(), "group "+args[0]+" was not made", err)
+			if f.code == exitConflict {
+				f.next = fmt.Sprintf("change it: %s group update %s%s (and the same flags)", a.self, args[0], r.argument())
+			}
+			return f
 		}
 		return a.one(g, a.groupDetails(&g))
 	}

@@ -25,6 +25,7 @@ func (a *app) pendingListCommand() *cobra.Command {
 	limit := 0
 	cmd := &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "List what waits, in the order of falling due",
+		Long: "List what waits, in the order of falling due.\n\n" + whereLong,
 		Example: a.example(
 			"pending ls", "",
 			"pending ls --topic orders --within 1h", "what falls due in the next hour",
@@ -205,6 +206,7 @@ func (a *app) pendingCountCommand() *cobra.Command {
 	var s selection
 	cmd := &cobra.Command{
 		Use: "count", Short: "Count what waits", Args: a.args(0, 0),
+		Long:    "Count what waits.\n\n" + whereLong,
 		Example: a.example("pending count --topic orders", "", "pending count --within 1h", ""),
 	}
 	s.flags(cmd)

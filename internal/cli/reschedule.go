@@ -17,7 +17,8 @@ func (a *app) rescheduleCommand() *cobra.Command {
 		Use:   "reschedule ID|HANDLE...",
 		Short: "Give waiting messages another moment",
 		Long: `Give waiting messages another moment: an instant (--to), a time from now (--after), or a shift
-from when they are due (--by), which may be negative. They keep their ids, and old handles work.`,
+from when they are due (--by), which may be negative. What is past is
+delivered at once. They keep their ids, and old handles work.`,
 		Example: a.example(
 			"reschedule 0000000000000080 --by 1h", "an hour later",
 			"reschedule 0000000000000080 --by=-10m", "ten minutes earlier",
@@ -61,5 +62,8 @@ from when they are due (--by), which may be negative. They keep their ids, and o
 }
 
 func (a *app) moved(w *wire.Answer) string {
+	if w.DeliverAt <= wire.TimeOf(a.now()) {
+		return fmt.Sprintf("%s  %s  delivered now", w.ID, w.Topic)
+	}
 	return fmt.Sprintf("%s  %s  due %s (%s)", w.ID, w.Topic, a.instant(w.DeliverAt), a.until(w.DeliverAt))
 }

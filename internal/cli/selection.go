@@ -39,12 +39,17 @@ func (s *selection) flags(cmd *cobra.Command) {
 	f.StringSliceVar(&s.query.IDs, "id", nil, "only those of `IDS` or handles, separated by commas")
 	f.StringVar(&s.state, "state", "", "only in that `STATE`: waiting, or paused for what is due and held back")
 	f.BoolVar(&s.query.Overdue, "overdue", false, "only what is due and not delivered yet")
+	f.StringVar(&s.where, "where", "", "the same in one `TEXT`: 'topic=orders tag=unpaid due<2026-12-01T09:00'")
 	complete(cmd, "state", string(wire.StateWaiting), string(wire.StatePaused))
 }
 
+// whereLong documents --where.
+const whereLong = `--where takes terms that all hold, separated by spaces or "and": topic=NAME, tag=TAG, key=KEY,
+id=ID,ID, state=waiting or state=paused, due>=INSTANT, due<INSTANT, within=LONG, and overdue. There
+are no other operators, no "or", and no spaces within a value.`
+
 // bulkFlags registers what only a command has that changes all it selects.
 func (s *selection) bulkFlags(f *pflag.FlagSet) {
-	f.StringVar(&s.where, "where", "", "the same in one `TEXT`: 'topic=orders tag=unpaid due<2026-12-01T09:00'")
 	f.BoolVar(&s.all, "all", false, "everything that waits")
 }
 

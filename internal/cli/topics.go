@@ -164,6 +164,15 @@ func (s *topicSettings) read() (rate *int64, attributes map[string]string, err e
 	return rate, attributes, nil
 }
 
+// attributesText is what a line says of attributes.
+func attributesText(t *wire.Topic) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(t.Attributes)) {
+		b.WriteString(", " + quote(name+"="+t.Attributes[name]))
+	}
+	return b.String()
+}
+
 func (a *app) topicCreateCommand() *cobra.Command {
 	var s topicSettings
 	queues := 0
@@ -189,9 +198,13 @@ that is there and is the same is no error; how many queues it has cannot be chan
 		defer c.Close()
 		t, err := c.CreateTopic(cmd.Context(), wire.NewTopic{Name: args[0], Queues: queues, Attributes: attributes, MaxRate: rate})
 		if err != nil {
-			return a.answered(cmd.Context(), "topic "+args[0]+" was not made", err)
+			f := a.answered(cmd.Context(), "topic "+args[0]+" was not made", err)
+			if f.code == exitConflict {
+				f.next = fmt.Sprintf("change it: %s topic update %s%s (and the same flags; --queues cannot be changed)", a.self, args[0], r.argument())
+			}
+			return f
 		}
-		return a.one(t, fmt.Sprintf("%s  %s, %s", t.Name, several(t.Queues, "queue"), topicState(&t)))
+		return a.one(t, fmt.Sprintf("%s  %s, %s%s", t.Name, several(t.Queues, "queue"), topicState(&t), attributesText(&t)))
 	}
 	return cmd
 }
@@ -225,7 +238,7 @@ func (a *app) topicUpdateCommand() *cobra.Command {
 		if err != nil {
 			return a.answered(cmd.Context(), "topic "+args[0]+" was not changed", err)
 		}
-		return a.one(t, fmt.Sprintf("%s  %s", t.Name, topicState(&t)))
+		return a.one(t, fmt.Sprintf("%s  %s%s", t.Name, topicState(&t), attributesText(&t)))
 	}
 	return cmd
 }
