@@ -160,6 +160,9 @@ func parseDeadCursor(s string) (record.Offset, error) {
 
 // deadByID finds where dead letters of a group are, in order.
 func (b *Broker) deadByID(name string, t *engine.Topic, ids []string) ([]record.Offset, error) {
+	if ids != nil && len(ids) == 0 {
+		return nil, fmt.Errorf("%w: an empty list of ids selects nothing; leave ids out for all dead letters", ErrInvalid)
+	}
 	if len(ids) > MaxPage {
 		return nil, fmt.Errorf("%w: %d dead letters by their ids, limit %d; name none for all", ErrInvalid, len(ids), MaxPage)
 	}
