@@ -290,6 +290,8 @@ func TestDeadRefusals(t *testing.T) {
 		"rate":        {second(s.b.Redrive(t.Context(), RedriveRequest{Group: "g", Rate: -1})), ErrInvalid},
 		"delay":       {second(s.b.Redrive(t.Context(), RedriveRequest{Group: "g", Delay: after(400 * 24 * time.Hour)})), ErrDelayTooLong},
 		"too far":     {second(s.b.Redrive(t.Context(), RedriveRequest{Group: "g", Delay: Delay{Kind: engine.DelayAt, Value: 1 << 60}})), ErrDelayTooLong},
+		"no ids":      {second(s.b.Redrive(t.Context(), RedriveRequest{Group: "g", IDs: []string{}})), ErrInvalid},
+		"purge none":  {second(s.b.PurgeDead(t.Context(), "g", []string{})), ErrInvalid},
 		"alive":       {second(s.b.Redrive(t.Context(), RedriveRequest{Group: "g", IDs: unknown})), ErrUnknown},
 		"purge alive": {second(s.b.PurgeDead(t.Context(), "g", unknown)), ErrUnknown},
 		"no id":       {second(s.b.PurgeDead(t.Context(), "g", []string{"x"})), ErrInvalid},
