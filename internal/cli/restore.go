@@ -22,7 +22,7 @@ func (a *app) restoreCommand() *cobra.Command {
 		Short: "Make a data folder of a backup",
 		Long: `Make a data folder of what ` + "`backup`" + ` wrote: from a file, or from standard input. The folder must be
 empty or missing. Every byte is checked on the way; what is not whole is refused, and no
-store is left in the folder, only an empty file LOCK.
+store is left in the folder, at most a file LOCK.
 
 The new store has an id of its own. Messages keep their ids and their moments: what fell due since
 the backup was made goes out at the first start. As long as the store that was copied runs as well,
