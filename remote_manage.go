@@ -54,7 +54,7 @@ func (r *remote) offsetAt(ctx context.Context, topic string, queue int, at int64
 
 func (r *remote) createTopic(ctx context.Context, name string, t topicTerms) (TopicInfo, error) {
 	return topicFrom(ask(ctx, r, func(ctx context.Context) (wire.Topic, error) {
-		return r.c.CreateTopic(ctx, wire.NewTopic{Name: name, Queues: t.queues, Attributes: t.attributes})
+		return r.c.CreateTopic(ctx, wire.NewTopic{Name: name, Queues: given(t.queues), Attributes: t.attributes})
 	}))
 }
 
@@ -154,9 +154,18 @@ const (
 	latest   = "latest"
 )
 
+// given makes of a number that is 0 when nobody gave it what the wire has.
+func given(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
 func settingsOf(c *broker.GroupConfig) wire.GroupSettings {
-	s := wire.GroupSettings{
-		MaxAttempts: c.MaxAttempts, InflightMax: c.InflightMax, Invisible: wire.Duration(c.Invisible), Start: earliest,
+	s := wire.GroupSettings{Start: earliest, MaxAttempts: given(c.MaxAttempts), InflightMax: given(c.InflightMax)}
+	if c.Invisible != 0 {
+		s.Invisible = new(wire.Duration(c.Invisible))
 	}
 	for _, d := range c.Backoff {
 		s.Backoff = append(s.Backoff, wire.Duration(d))

@@ -135,7 +135,7 @@ func TestBackupAndRestore(t *testing.T) {
 func (r *trial) past() (ids []string) {
 	r.t.Helper()
 	ctx := r.t.Context()
-	_, err := r.c.PutGroup(ctx, "billing", wire.GroupSettings{MaxAttempts: 2, Backoff: []wire.Duration{wire.Duration(time.Minute)}})
+	_, err := r.c.PutGroup(ctx, "billing", wire.GroupSettings{MaxAttempts: new(2), Backoff: []wire.Duration{wire.Duration(time.Minute)}})
 	if err != nil {
 		r.t.Fatal(err)
 	}

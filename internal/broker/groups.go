@@ -27,7 +27,8 @@ const (
 const (
 	DefaultMaxAttempts = 17 // RocketMQ's 16 retries
 	MaxAttempts        = 10_000
-	MaxBackoffs        = 100 // steps of a back-off list
+	MaxBackoffs        = 100               // steps of a back-off list
+	MaxInflight        = group.MaxInflight // messages of a queue leased at once
 )
 
 // A GroupConfig says how a consumer group consumes. Zero values are defaults.

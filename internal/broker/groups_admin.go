@@ -30,7 +30,7 @@ func (b *Broker) CreateGroup(ctx context.Context, name string, c GroupConfig) (G
 		return GroupInfo{}, err
 	}
 	if is := configOf(&s.Group, b.e.LevelTable()); !is.equal(&c) {
-		return GroupInfo{}, fmt.Errorf("%w: group %q, with another configuration; update it instead", ErrExists, name)
+		return GroupInfo{}, fmt.Errorf("%w: group %q, with another configuration", ErrExists, name)
 	}
 	return b.groupInfo(s)
 }

@@ -68,7 +68,7 @@ func (b *Broker) CreateTopic(ctx context.Context, name string, queues int, attri
 			ErrExists, name, info.Queues, queues)
 	}
 	if !slices.Equal(info.Attributes, attributes) {
-		return info, fmt.Errorf("%w: topic %q, with other attributes; update it instead", ErrExists, name)
+		return info, fmt.Errorf("%w: topic %q, with other attributes", ErrExists, name)
 	}
 	return info, nil
 }

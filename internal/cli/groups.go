@@ -175,21 +175,30 @@ type groupSettings struct {
 	zone    string
 	backoff string
 	hidden  string
-	wire    wire.GroupSettings
+
+	flags       *pflag.FlagSet
+	maxAttempts int
+	inflightMax int
 }
 
 func (s *groupSettings) register(f *pflag.FlagSet) {
+	s.flags = f
 	f.StringVar(&s.start, "start", "", "`WHERE` it begins in a queue: earliest (default), latest, or an instant")
 	f.StringVar(&s.zone, "tz", "", "time `ZONE` of an instant that names none; default this machine's")
-	f.IntVar(&s.wire.MaxAttempts, "max-attempts", 0, "after so `MANY` a message is a dead letter; default 17")
+	f.IntVar(&s.maxAttempts, "max-attempts", 0, "after so `MANY` a message is a dead letter; default 17")
 	f.StringVar(&s.backoff, "backoff", "", "`DELAYS` before each retry, the last one repeats: 1s,5s,30s; default the levels from 10s on")
-	f.IntVar(&s.wire.InflightMax, "inflight-max", 0, "lease so `MANY` of a queue at once; default 10000")
+	f.IntVar(&s.inflightMax, "inflight-max", 0, "lease so `MANY` of a queue at once; default 10000")
 	f.StringVar(&s.hidden, "invisible", "", "lease for so `LONG`, unless a receive says it; default 30s")
 }
 
 // read gives what was typed; some says that something was.
 func (s *groupSettings) read() (w wire.GroupSettings, some bool, err error) {
-	w = s.wire
+	if s.flags.Changed("max-attempts") {
+		w.MaxAttempts = &s.maxAttempts
+	}
+	if s.flags.Changed("inflight-max") {
+		w.InflightMax = &s.inflightMax
+	}
 	if w.Start, err = s.a.position("start", s.start, s.zone); err != nil {
 		return w, false, err
 	}
@@ -205,9 +214,9 @@ func (s *groupSettings) read() (w wire.GroupSettings, some bool, err error) {
 		if err != nil {
 			return w, false, usage("--invisible "+quote(s.hidden), "%w", err)
 		}
-		w.Invisible = wire.Duration(d)
+		w.Invisible = new(wire.Duration(d))
 	}
-	return w, s.start != "" || w.MaxAttempts != 0 || w.Backoff != nil || w.InflightMax != 0 || w.Invisible != 0, nil
+	return w, s.start != "" || w.MaxAttempts != nil || w.Backoff != nil || w.InflightMax != nil || w.Invisible != nil, nil
 }
 
 // position reads earliest, latest or an instant.

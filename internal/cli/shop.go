@@ -97,7 +97,7 @@ const (
 func (s *shop) open(ctx context.Context) error {
 	undone := "the shop could not open"
 	_, err := s.c.CreateGroup(ctx, wire.NewGroup{Name: shopWebhooks, GroupSettings: wire.GroupSettings{
-		MaxAttempts: 4, Backoff: []wire.Duration{wire.Duration(2 * time.Second), wire.Duration(5 * time.Second), wire.Duration(15 * time.Second)},
+		MaxAttempts: new(4), Backoff: []wire.Duration{wire.Duration(2 * time.Second), wire.Duration(5 * time.Second), wire.Duration(15 * time.Second)},
 	}})
 	if err != nil && client.CodeOf(err) != wire.CodeExists {
 		return s.a.answered(ctx, undone, err)

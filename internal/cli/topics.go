@@ -196,7 +196,11 @@ that is there and is the same is no error; how many queues it has cannot be chan
 			return err
 		}
 		defer c.Close()
-		t, err := c.CreateTopic(cmd.Context(), wire.NewTopic{Name: args[0], Queues: queues, Attributes: attributes, MaxRate: rate})
+		ask := wire.NewTopic{Name: args[0], Attributes: attributes, MaxRate: rate}
+		if cmd.Flags().Changed("queues") {
+			ask.Queues = &queues
+		}
+		t, err := c.CreateTopic(cmd.Context(), ask)
 		if err != nil {
 			f := a.answered(cmd.Context(), "topic "+args[0]+" was not made", err)
 			if f.code == exitConflict {

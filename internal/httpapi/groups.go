@@ -67,7 +67,10 @@ func startText(c *broker.GroupConfig) string {
 
 // configure gives a configuration what the settings say; what they do not say
 // stays.
-func configure(c *broker.GroupConfig, s *wire.GroupSettings) error {
+func configure(c *broker.GroupConfig, s *wire.GroupSettings, name string) error {
+	if err := refuseZeros(name, s); err != nil {
+		return err
+	}
 	switch s.Start {
 	case "":
 	case earliest:
@@ -81,8 +84,8 @@ func configure(c *broker.GroupConfig, s *wire.GroupSettings) error {
 		}
 		c.Start, c.StartTime = broker.StartAt, int64(wire.TimeOf(t))
 	}
-	if s.MaxAttempts != 0 {
-		c.MaxAttempts = s.MaxAttempts
+	if s.MaxAttempts != nil {
+		c.MaxAttempts = *s.MaxAttempts
 	}
 	if s.Backoff != nil {
 		c.Backoff = make([]time.Duration, len(s.Backoff))
@@ -90,11 +93,25 @@ func configure(c *broker.GroupConfig, s *wire.GroupSettings) error {
 			c.Backoff[i] = time.Duration(d)
 		}
 	}
-	if s.InflightMax != 0 {
-		c.InflightMax = s.InflightMax
+	if s.InflightMax != nil {
+		c.InflightMax = *s.InflightMax
 	}
-	if s.Invisible != 0 {
-		c.Invisible = time.Duration(s.Invisible)
+	if s.Invisible != nil {
+		c.Invisible = time.Duration(*s.Invisible)
+	}
+	return nil
+}
+
+// refuseZeros refuses settings that say 0, which the broker would read as the
+// default.
+func refuseZeros(name string, s *wire.GroupSettings) error {
+	switch {
+	case s.MaxAttempts != nil && *s.MaxAttempts == 0:
+		return fmt.Errorf("%w: group %q with 0 attempts, want 1 to %d", broker.ErrInvalid, name, broker.MaxAttempts)
+	case s.InflightMax != nil && *s.InflightMax == 0:
+		return fmt.Errorf("%w: group %q with 0 messages in flight, want 1 to %d", broker.ErrInvalid, name, broker.MaxInflight)
+	case s.Invisible != nil && *s.Invisible == 0:
+		return fmt.Errorf("%w: group %q with leases of 0s, want 1ms to %v", broker.ErrInvalid, name, broker.MaxInvisible)
 	}
 	return nil
 }
@@ -116,12 +133,15 @@ func (h *Handler) makeGroup(r *request, q *wire.NewGroup) (*wire.Group, error) {
 
 func (h *Handler) createGroup(r *request, name string, s *wire.GroupSettings) (*wire.Group, error) {
 	var c broker.GroupConfig
-	if err := configure(&c, s); err != nil {
+	if err := configure(&c, s, name); err != nil {
 		return nil, err
 	}
 	_, err := h.b.Group(name)
 	fresh := err != nil
 	g, err := h.b.CreateGroup(r.Context(), name, c)
+	if errors.Is(err, broker.ErrExists) {
+		err = fmt.Errorf("%w; PATCH /v1/groups/%s changes it", err, segment(name))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -153,10 +173,11 @@ func (h *Handler) patchGroup(r *request, q *wire.GroupSettings) (*wire.Group, er
 }
 
 func (h *Handler) updateGroup(r *request, c broker.GroupConfig, s *wire.GroupSettings) (*wire.Group, error) {
-	if err := configure(&c, s); err != nil {
+	name := r.path("group")
+	if err := configure(&c, s, name); err != nil {
 		return nil, err
 	}
-	g, err := h.b.UpdateGroup(r.Context(), r.path("group"), c)
+	g, err := h.b.UpdateGroup(r.Context(), name, c)
 	if err != nil {
 		return nil, err
 	}

@@ -69,13 +69,32 @@ func (h *Handler) makeTopic(r *request, q *wire.NewTopic) (*wire.Topic, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.createTopic(r, q.Name, q.Queues, attributes)
+	queues, err := queuesOf(q.Name, q.Queues)
+	if err != nil {
+		return nil, err
+	}
+	return h.createTopic(r, q.Name, queues, attributes)
+}
+
+// queuesOf is how many queues a topic is to have, 0 if nobody says. A 0 that is
+// said is refused: it would be read as the default.
+func queuesOf(topic string, given *int) (int, error) {
+	if given == nil {
+		return 0, nil
+	}
+	if *given < 1 || *given > broker.MaxQueues {
+		return 0, fmt.Errorf("%w: %d queues for topic %q, want 1 to %d", broker.ErrInvalid, *given, topic, broker.MaxQueues)
+	}
+	return *given, nil
 }
 
 func (h *Handler) createTopic(r *request, name string, queues int, attributes map[string]string) (*wire.Topic, error) {
 	_, err := h.b.Topic(name)
 	fresh := err != nil
 	t, err := h.b.CreateTopic(r.Context(), name, queues, propertiesOf(attributes))
+	if errors.Is(err, broker.ErrExists) && (queues == 0 || queues == t.Queues) {
+		err = fmt.Errorf("%w; PATCH /v1/topics/%s changes its attributes", err, segment(name))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +114,18 @@ func (h *Handler) putTopic(r *request, q *wire.TopicSettings) (*wire.Topic, erro
 		return nil, err
 	}
 	name := r.path("topic")
+	queues, err := queuesOf(name, q.Queues)
+	if err != nil {
+		return nil, err
+	}
 	was, err := h.b.Topic(name)
 	if errors.Is(err, broker.ErrTopicUnknown) {
-		return h.createTopic(r, name, q.Queues, attributes)
+		return h.createTopic(r, name, queues, attributes)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if q.Queues != 0 && q.Queues != was.Queues {
+	if queues != 0 && queues != was.Queues {
 		return nil, fmt.Errorf("%w: topic %q with %d queues, which cannot be changed; leave queues out", broker.ErrExists, name, was.Queues)
 	}
 	for _, a := range was.Attributes {

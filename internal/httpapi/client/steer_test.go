@@ -18,7 +18,7 @@ func TestTopics(t *testing.T) {
 	c, after := serve(t)
 	ctx := t.Context()
 	rate := int64(7)
-	if got := must[wire.Topic](t)(c.CreateTopic(ctx, wire.NewTopic{Name: "orders", Queues: 2, MaxRate: &rate})); got.Queues != 2 || got.MaxRate != 7 {
+	if got := must[wire.Topic](t)(c.CreateTopic(ctx, wire.NewTopic{Name: "orders", Queues: new(2), MaxRate: &rate})); got.Queues != 2 || got.MaxRate != 7 {
 		t.Errorf("%+v", got)
 	}
 	if got := must[wire.Topic](t)(c.PutTopic(ctx, "other", wire.TopicSettings{Attributes: map[string]string{"a": "b"}})); got.Attributes["a"] != "b" {
@@ -66,14 +66,14 @@ func TestGroups(t *testing.T) {
 	ctx := t.Context()
 	must[wire.Topic](t)(c.CreateTopic(ctx, wire.NewTopic{Name: "orders"}))
 	must[wire.Receipt](t)(c.Publish(ctx, wire.Send{Topic: "orders", Text: "x"}))
-	made := wire.NewGroup{Name: "g", GroupSettings: wire.GroupSettings{MaxAttempts: 2}}
+	made := wire.NewGroup{Name: "g", GroupSettings: wire.GroupSettings{MaxAttempts: new(2)}}
 	if got := must[wire.Group](t)(c.CreateGroup(ctx, made)); got.MaxAttempts != 2 {
 		t.Errorf("%+v", got)
 	}
 	if got := must[wire.Group](t)(c.PutGroup(ctx, "h", wire.GroupSettings{Start: "latest"})); got.Start != "latest" {
 		t.Errorf("%+v", got)
 	}
-	if got := must[wire.Group](t)(c.UpdateGroup(ctx, "g", wire.GroupSettings{MaxAttempts: 3})); got.MaxAttempts != 3 {
+	if got := must[wire.Group](t)(c.UpdateGroup(ctx, "g", wire.GroupSettings{MaxAttempts: new(3)})); got.MaxAttempts != 3 {
 		t.Errorf("%+v", got)
 	}
 	if got := must[wire.Groups](t)(c.Groups(ctx, 1, "")); len(got.Groups) != 1 || got.Cursor == "" {

@@ -47,13 +47,14 @@ type NewGroup struct {
 	GroupSettings
 }
 
-// GroupSettings say how a group consumes.
+// GroupSettings say how a group consumes. What is absent is at its default, or
+// stays; 0 is refused.
 type GroupSettings struct {
 	Start       string     `json:"start,omitempty"`       // earliest (default), latest, or an instant: what became visible then or later
-	MaxAttempts int        `json:"maxAttempts,omitempty"` // default 17: RocketMQ's 16 retries
+	MaxAttempts *int       `json:"maxAttempts,omitempty"` // default 17: RocketMQ's 16 retries
 	Backoff     []Duration `json:"backoff,omitempty"`     // before each retry; the last one repeats. Default the delay levels from 3 (10s) on
-	InflightMax int        `json:"inflightMax,omitempty"` // messages of a queue leased at once, default and limit 10000
-	Invisible   Duration   `json:"invisible,omitzero"`    // default 30s
+	InflightMax *int       `json:"inflightMax,omitempty"` // messages of a queue leased at once, default and limit 10000
+	Invisible   *Duration  `json:"invisible,omitempty"`   // default 30s
 }
 
 // Offsets are a pull consumer's next offsets by queue: {"0":"12","1":"9"}.

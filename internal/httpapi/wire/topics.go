@@ -31,7 +31,7 @@ type Topics struct {
 // A NewTopic asks to make a topic.
 type NewTopic struct {
 	Name       string            `json:"name"`
-	Queues     int               `json:"queues,omitempty"` // default the server's, 8
+	Queues     *int              `json:"queues,omitempty"` // default the server's, 8
 	Attributes map[string]string `json:"attributes,omitempty"`
 	MaxRate    *int64            `json:"maxRate,omitempty"` // the attribute max_rate
 }
@@ -39,7 +39,7 @@ type NewTopic struct {
 // TopicSettings ask to make a topic, or to give one that is there other
 // attributes.
 type TopicSettings struct {
-	Queues     int               `json:"queues,omitempty"` // of a topic that is there: how many it has
+	Queues     *int              `json:"queues,omitempty"` // of a topic that is there: how many it has
 	Attributes map[string]string `json:"attributes,omitempty"`
 	MaxRate    *int64            `json:"maxRate,omitempty"` // the attribute max_rate; 0 is any
 }
