@@ -1,5 +1,7 @@
 package wire
 
+import "encoding/json"
+
 // A PendingQuery selects what waits; zero selects everything.
 type PendingQuery struct {
 	Topic   string
@@ -120,14 +122,41 @@ type Operation struct {
 	ID      string         `json:"id,omitempty"` // absent of a dry run
 	Kind    string         `json:"kind"`         // cancel, reschedule, deliver, spread or redrive
 	State   OperationState `json:"state"`
-	Filter  *Filter        `json:"filter,omitempty"` // what it selects; absent of a redrive
-	Matched int64          `json:"matched,string"`   // of a dry run and of a spread: how many the filter selects
-	Done    uint64         `json:"done,string"`      // cancelled, moved or delivered so far
-	Missed  uint64         `json:"missed,string"`    // did not wait any more when their turn came
+	Filter  *Filter        `json:"filter,omitempty"`         // what it selects; absent of a redrive
+	Matched int64          `json:"matched,string,omitempty"` // how many it is about; absent of what was not counted beforehand
+	Done    uint64         `json:"done,string"`              // cancelled, moved or delivered so far
+	Missed  uint64         `json:"missed,string"`            // did not wait any more when their turn came
 	Samples []Message      `json:"samples,omitempty"`
 	BeganAt Time           `json:"beganAt,omitzero"`
 	EndedAt Time           `json:"endedAt,omitzero"`
 	Error   string         `json:"error,omitempty"` // why it does not go on before a restart
+}
+
+// Counted says whether Matched is known: of a dry run, of a spread, which is cut
+// by it, and of a redrive.
+func (o *Operation) Counted() bool {
+	return o.State == OperationDryRun || o.Kind == "spread" || o.Kind == "redrive"
+}
+
+// MarshalJSON leaves out what was not counted, which is no 0, and only that.
+func (o Operation) MarshalJSON() ([]byte, error) {
+	if !o.Counted() {
+		type plain Operation
+		return json.Marshal(plain(o))
+	}
+	return json.Marshal(struct { // the same fields, the count never left out
+		ID      string         `json:"id,omitempty"`
+		Kind    string         `json:"kind"`
+		State   OperationState `json:"state"`
+		Filter  *Filter        `json:"filter,omitempty"`
+		Matched int64          `json:"matched,string"`
+		Done    uint64         `json:"done,string"`
+		Missed  uint64         `json:"missed,string"`
+		Samples []Message      `json:"samples,omitempty"`
+		BeganAt Time           `json:"beganAt,omitzero"`
+		EndedAt Time           `json:"endedAt,omitzero"`
+		Error   string         `json:"error,omitempty"`
+	}(o))
 }
 
 // An Operations lists the bulk operations that are remembered, oldest first.
