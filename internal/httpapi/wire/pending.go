@@ -134,11 +134,11 @@ type Operation struct {
 
 // Counted says whether Matched is known: of a dry run, of a spread, which is cut
 // by it, and of a redrive.
-func (o *Operation) Counted() bool {
+func (o Operation) Counted() bool {
 	return o.State == OperationDryRun || o.Kind == "spread" || o.Kind == "redrive"
 }
 
-// MarshalJSON leaves out what was not counted, which is no 0, and only that.
+// MarshalJSON leaves out a count that nobody made, which is no 0.
 func (o Operation) MarshalJSON() ([]byte, error) {
 	if !o.Counted() {
 		type plain Operation
