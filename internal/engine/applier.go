@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/duemq/duemq/internal/dedupe"
 	"github.com/duemq/duemq/internal/index"
 	"github.com/duemq/duemq/internal/log"
 	"github.com/duemq/duemq/internal/record"
@@ -228,7 +229,7 @@ func (e *Engine) build(f *frozenCut) build {
 		return b
 	}
 	began := e.o.Clock.Now()
-	if b.err = f.write(e.index, e.log); b.err != nil {
+	if b.err = f.write(e.index, e.log, e.waits); b.err != nil {
 		return b
 	}
 	e.clean(f)
@@ -238,6 +239,13 @@ func (e *Engine) build(f *frozenCut) build {
 	e.stats.cuts.Add(1)
 	e.stats.cutNs.Add(e.o.Clock.Now().Mono - began.Mono)
 	return b
+}
+
+// waits asks the machine beside the applier; see [machine.waits].
+func (e *Engine) waits(entry dedupe.Entry) (bool, int64, error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.m.waits(entry)
 }
 
 // clean sweeps up behind a cut that is durable.

@@ -98,7 +98,6 @@ type carrier struct {
 
 	queues []bool // by number: lives
 	lots   map[record.QueueNumber]lot
-	halves map[record.ID]int64
 
 	keys   []keys.Change
 	report []error // what could not be carried
@@ -111,7 +110,7 @@ func (m *machine) carrier() carrier {
 	c := carrier{
 		swept: m.swept, ranges: m.carries, rekeyed: m.rekeyed, carried: m.keep.carried,
 		from: m.keep.from(), trim: m.keep.trim, stamp: m.stamp, bugs: m.bugs,
-		lots: m.parking.copy(), halves: make(map[record.ID]int64),
+		lots: m.parking.copy(),
 	}
 	c.damaged = slices.DeleteFunc(slices.Clone(c.damaged), func(d damage) bool { return d.until < c.trim })
 	m.carries, m.rekeyed = nil, make(map[record.ID]struct{})
@@ -121,9 +120,6 @@ func (m *machine) carrier() carrier {
 	}
 	c.hours = maps.Clone(m.keep.hours)
 	c.queues = m.queues.Living()
-	for id, h := range m.halves.all {
-		c.halves[id] = h.Ref.Due
-	}
 	return c
 }
 

@@ -124,10 +124,10 @@ func (m *machine) freezeSmall(f *frozenCut) {
 }
 
 // write writes the cut and installs it; it is durable on return. It may run
-// beside the machine. The log is on disk up to the cut's end.
-func (f *frozenCut) write(x *index.Index, l segments) error {
+// beside the machine, of which waits asks. The log is on disk up to the cut's end.
+func (f *frozenCut) write(x *index.Index, l segments, waits dedupe.Waits) error {
 	c := x.NewCut()
-	if err := f.fill(c, x, l); err != nil {
+	if err := f.fill(c, x, l, waits); err != nil {
 		c.Abort()
 		return err
 	}
@@ -146,7 +146,7 @@ func (f *frozenCut) clean(x *index.Index) error {
 	return errors.Join(f.line.Excise(x), f.queues.Excise(x), f.parked.Excise(x), f.count.Excise(x))
 }
 
-func (f *frozenCut) fill(c *index.Cut, x *index.Index, l segments) error {
+func (f *frozenCut) fill(c *index.Cut, x *index.Index, l segments, waits dedupe.Waits) error {
 	if err := f.carrier.write(c, x, l, f); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (f *frozenCut) fill(c *index.Cut, x *index.Index, l segments) error {
 	if err := f.keys.Write(c, f.carrier.keys); err != nil {
 		return err
 	}
-	if err := f.dedupe.Write(c, f.high, f.waits(x)); err != nil {
+	if err := f.dedupe.Write(c, f.high, waits); err != nil {
 		return err
 	}
 	return f.writeSmall(c)
@@ -179,29 +179,6 @@ func (f *frozenCut) writeSmall(c *index.Cut) error {
 		}
 	}
 	return nil
-}
-
-// waits tells for the hashes whether a message waited when the cut was taken.
-// What is held back is taken to wait as long as its place is not passed.
-func (f *frozenCut) waits(x *index.Index) dedupe.Waits {
-	return func(e dedupe.Entry) (bool, int64, error) {
-		r := e.Ref
-		if h, half := f.carrier.halves[e.ID]; half {
-			return true, h, nil
-		}
-		if r.Kind == record.KindCheck {
-			r.Kind, r.Due = record.KindMessage, 0
-		}
-		if !f.carrier.lives(r.Queue) {
-			return false, 0, nil
-		}
-		due, waits, err := f.line.Waits(x, r)
-		if err == nil && !waits && due != 0 {
-			r.Due = due
-			waits = within(f.carrier.lots, r)
-		}
-		return waits, due, err
-	}
 }
 
 // install has the index take over from a cut that is durable. It returns the

@@ -32,7 +32,7 @@ func goldenCut(t *testing.T, x *index.Index) {
 	}
 	cut := func() {
 		f := m.freeze(log.Start{Position: pos, Index: m.index, Checksum: 0xfeedface})
-		if err := f.write(x, noSegments{}); err != nil {
+		if err := f.write(x, noSegments{}, m.waits); err != nil {
 			t.Fatal(err)
 		}
 		it, err := f.line.Open(x)

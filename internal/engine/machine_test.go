@@ -227,7 +227,7 @@ func (h *history) cut() {
 }
 
 func (h *history) install() {
-	if err := h.frozen.write(h.x, h); err != nil {
+	if err := h.frozen.write(h.x, h, h.m.waits); err != nil {
 		h.fatalf("write cut: %v", err)
 	}
 	for _, err := range h.frozen.carrier.report {

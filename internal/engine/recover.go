@@ -168,7 +168,7 @@ func (e *Engine) cutInPlace(a *applier) error {
 	}
 	f := e.m.freeze(end)
 	a.since()
-	if err := f.write(e.index, e.log); err != nil {
+	if err := f.write(e.index, e.log, e.m.waits); err != nil {
 		e.m.abandon(f)
 		e.o.Logger.Warn("cut postponed", slog.Any("error", err))
 		return e.index.Err()

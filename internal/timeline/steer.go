@@ -45,28 +45,6 @@ func (t *Timeline) Return(r record.Ref, due, stamp int64, at record.ID) record.R
 	return r
 }
 
-// Waits says whether the reference waited when the cut was taken, and for which
-// due. r is the reference as it was sent, with a due of 0 if it did not wait by
-// then. It may run beside the timeline, until the cut is installed.
-func (f *Frozen) Waits(src Source, r record.Ref) (due int64, waits bool, err error) {
-	o, ok := f.outcomes[nameOf(r)]
-	if !ok {
-		key := nameOf(r).bytes()
-		v, found, err := src.Get(nil, SpaceOutcomes, key[:])
-		if err != nil {
-			return 0, false, fmt.Errorf("outcome of %v: %w", r.ID, err)
-		}
-		if found {
-			if o, err = decodeOutcome(v); err != nil {
-				return 0, false, err
-			}
-			ok = true
-		}
-	}
-	due, waits = f.Judge(r, o, ok)
-	return due, waits, nil
-}
-
 // A Head is how far delivery had come at some command.
 type Head struct {
 	at      record.ID
@@ -101,8 +79,10 @@ func (h *Head) Waited(r record.Ref, o Outcome, ok bool) (due int64, waited bool)
 	return r.Due, above(r.Key(), o.At, h.popped, h.rebases)
 }
 
-// Judge is Waits for a reference whose outcome is known, if it has one. A due of
-// 0 is of one that was cancelled or never waited.
+// Judge says whether a reference waited when the cut was taken, and for which
+// due; o is its outcome then, if it had one. r is the reference as it was sent,
+// with a due of 0 if it did not wait by then. A due of 0 is of one that was
+// cancelled or never waited.
 func (f *Frozen) Judge(r record.Ref, o Outcome, ok bool) (due int64, waits bool) {
 	added := r.ID
 	if ok {
