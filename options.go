@@ -200,8 +200,8 @@ func (s *settings) check(dir string) error {
 	return errors.Join(errs...)
 }
 
-// Bounds of keeping. Less log than a few segments is no retention, and a sweep
-// comes once a minute.
+// Bounds of keeping. Less log than a few segments is no retention, and less time
+// would give up what a consumer has not had a chance to see.
 const (
 	minRetentionBytes = 256 << 20
 	minKept           = time.Minute

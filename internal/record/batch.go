@@ -182,9 +182,9 @@ func checkHeader(src []byte) error {
 	return nil
 }
 
-// RawBatch reads a batch whose checksum is wrong, for salvage: its bytes are as
-// they stand there and nothing of them is proved. It believes no length beyond
-// src.
+// RawBatch reads a batch without proving its checksum, which salvage cannot and
+// a search for one message need not: its bytes are as they stand there. It
+// believes no length beyond src.
 func RawBatch(src []byte) (Batch, error) {
 	n, err := BatchLength(src)
 	if err != nil {

@@ -16,7 +16,8 @@ type LeaseRun struct {
 // the attempt of a consumer that dies with its message, or takes the broker
 // along, is counted. It is written before a consumer sees the messages, but not
 // synced for its own sake: a power cut that loses it leaves the count one too
-// low, never too high.
+// low. Two receives whose leases change places on their way may leave it one too
+// high.
 //
 // Runs are in order, disjoint and not empty; they may touch. The encoder takes
 // that for granted, the decoder refuses anything else.
