@@ -35,23 +35,7 @@ type PullResult struct {
 	Skipped  uint64        // how many offsets retention has moved it by
 }
 
-func (r *PullRequest) check() error {
-	if r.Max == 0 {
-		r.Max = 1
-	}
-	if r.MaxBytes == 0 || r.MaxBytes > MaxReceiveBytes {
-		r.MaxBytes = MaxReceiveBytes
-	}
-	switch {
-	case r.Max < 0 || r.Max > MaxReceive:
-		return fmt.Errorf("%w: max %d, want 1 to %d", ErrInvalid, r.Max, MaxReceive)
-	case r.MaxBytes < 0:
-		return fmt.Errorf("%w: max %d bytes, want 1 or more", ErrInvalid, r.MaxBytes)
-	case r.Wait < 0 || r.Wait > MaxWait:
-		return fmt.Errorf("%w: wait %v, want 0 to %v", ErrInvalid, r.Wait, MaxWait)
-	}
-	return nil
-}
+func (r *PullRequest) check() error { return checkAnswer(&r.Max, &r.MaxBytes, r.Wait) }
 
 // Pull reads messages of a queue. Consumers that keep their own positions call
 // it, and those that commit them to a group. No message within Wait is no error.

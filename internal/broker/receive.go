@@ -34,23 +34,33 @@ type Delivery struct {
 }
 
 func (r *ReceiveRequest) check() error {
-	if r.Max == 0 {
-		r.Max = 1
+	if err := checkAnswer(&r.Max, &r.MaxBytes, r.Wait); err != nil {
+		return err
 	}
-	if r.MaxBytes == 0 || r.MaxBytes > MaxReceiveBytes {
-		r.MaxBytes = MaxReceiveBytes
-	}
-	switch {
-	case r.Max < 0 || r.Max > MaxReceive:
-		return fmt.Errorf("%w: max %d, want 1 to %d", ErrInvalid, r.Max, MaxReceive)
-	case r.MaxBytes < 0:
-		return fmt.Errorf("%w: max %d bytes, want 1 or more", ErrInvalid, r.MaxBytes)
-	case r.Wait < 0 || r.Wait > MaxWait:
-		return fmt.Errorf("%w: wait %v, want 0 to %v", ErrInvalid, r.Wait, MaxWait)
-	case r.Invisible != 0 && (r.Invisible < time.Millisecond || r.Invisible > MaxInvisible):
+	if r.Invisible != 0 && (r.Invisible < time.Millisecond || r.Invisible > MaxInvisible) {
 		return fmt.Errorf("%w: invisible %v, want 1ms to %v", ErrInvalid, r.Invisible, MaxInvisible)
 	}
 	return checkTopic(r.Topic)
+}
+
+// checkAnswer bounds how much is asked for at once, in messages and bytes, and
+// how long to wait for it.
+func checkAnswer(messages, size *int, wait time.Duration) error {
+	if *messages == 0 {
+		*messages = 1
+	}
+	if *size == 0 || *size > MaxReceiveBytes {
+		*size = MaxReceiveBytes
+	}
+	switch {
+	case *messages < 0 || *messages > MaxReceive:
+		return fmt.Errorf("%w: max %d, want 1 to %d", ErrInvalid, *messages, MaxReceive)
+	case *size < 0:
+		return fmt.Errorf("%w: max %d bytes, want 1 or more", ErrInvalid, *size)
+	case wait < 0 || wait > MaxWait:
+		return fmt.Errorf("%w: wait %v, want 0 to %v", ErrInvalid, wait, MaxWait)
+	}
+	return nil
 }
 
 // Receive leases messages: those that came back first, then new ones, of the

@@ -87,7 +87,7 @@ func (a *app) deadLetters(ctx context.Context, c *client.Client, group string, l
 		if err != nil {
 			return a.answered(ctx, "cannot list the dead letters of "+group, err)
 		}
-		if err := a.deadPage(&out, p.Messages); err != nil {
+		if err := a.messagePage(&out, p.Messages, deadHead, a.deadRow); err != nil {
 			return err
 		}
 		if cursor = p.Cursor; cursor == "" || limit > 0 && out.n >= limit {
@@ -103,27 +103,6 @@ func (a *app) deadLetters(ctx context.Context, c *client.Client, group string, l
 		fmt.Fprintf(a.Stderr, "there are more: --limit %d, or 0 for all\n", 10*limit)
 	}
 	return nil
-}
-
-// deadPage adds a page of dead letters, as a table or as JSON.
-func (a *app) deadPage(out *list, msgs []wire.Message) error {
-	if !a.forPeople() {
-		for i := range msgs {
-			if err := out.add(&msgs[i], ""); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	if out.n == 0 && len(msgs) > 0 {
-		fmt.Fprintln(t, deadHead)
-	}
-	for i := range msgs {
-		fmt.Fprintln(t, a.deadRow(&msgs[i]))
-		out.n++
-	}
-	return t.Flush()
 }
 
 // deadHead is the head of a table of dead letters.

@@ -68,7 +68,7 @@ func (a *app) listPending(ctx context.Context, c *client.Client, q wire.PendingQ
 		if err != nil {
 			return a.answered(ctx, "cannot list what waits", err)
 		}
-		if err := a.pendingPage(&out, page.Messages); err != nil {
+		if err := a.messagePage(&out, page.Messages, pendingHead, a.pendingRow); err != nil {
 			return err
 		}
 		if q.Cursor = page.Cursor; q.Cursor == "" {
@@ -86,8 +86,8 @@ func (a *app) listPending(ctx context.Context, c *client.Client, q wire.PendingQ
 	return nil
 }
 
-// pendingPage adds a page, as a table or as JSON.
-func (a *app) pendingPage(out *list, msgs []wire.Message) error {
+// messagePage adds a page of messages, as a table or as JSON.
+func (a *app) messagePage(out *list, msgs []wire.Message, head string, row func(*wire.Message) string) error {
 	if !a.forPeople() {
 		for i := range msgs {
 			if err := out.add(&msgs[i], ""); err != nil {
@@ -98,10 +98,10 @@ func (a *app) pendingPage(out *list, msgs []wire.Message) error {
 	}
 	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	if out.n == 0 && len(msgs) > 0 {
-		fmt.Fprintln(t, pendingHead)
+		fmt.Fprintln(t, head)
 	}
 	for i := range msgs {
-		fmt.Fprintln(t, a.pendingRow(&msgs[i]))
+		fmt.Fprintln(t, row(&msgs[i]))
 		out.n++
 	}
 	return t.Flush()
