@@ -74,24 +74,28 @@ const maxTries = 10
 func (b *Broker) send(ctx context.Context, msgs []Message, receipts []Receipt, where []int, last bool) ([]int, error) {
 	sends := make([]engine.Send, 0, len(where))
 	sent := where[:0]
+	hand := handIn{b: b, now: b.e.Now()}
 	for _, i := range where {
 		m, r := &msgs[i], &receipts[i]
 		r.Topic = m.Topic
-		s, err := b.prepare(ctx, m)
+		sends = append(sends, engine.Send{})
+		s := &sends[len(sends)-1]
+		err := hand.prepare(ctx, m, s)
 		if err == nil && m.Idempotency != "" {
 			var known bool
 			if known, err = b.repeated(ctx, r, &s.Terms); known {
+				sends = sends[:len(sends)-1]
 				continue
 			}
 		}
 		if err != nil {
+			sends = sends[:len(sends)-1]
 			if ctx.Err() != nil || b.e.Err() != nil {
 				return nil, err
 			}
 			r.Err = err
 			continue
 		}
-		sends = append(sends, s)
 		sent = append(sent, i)
 	}
 	if err := b.e.Send(ctx, sends); err != nil {
@@ -108,48 +112,60 @@ func (b *Broker) send(ctx context.Context, msgs []Message, receipts []Receipt, w
 	return again, nil
 }
 
-// prepare checks a message and finds its topic.
-func (b *Broker) prepare(ctx context.Context, m *Message) (engine.Send, error) {
-	s := engine.Send{
-		Message: record.Message{
-			Born: m.Born, Key: m.Key, Tag: m.Tag, Properties: m.Properties, Body: m.Body,
-		},
-		Delay: m.Delay,
-	}
+// A handIn is one Send under way: what its messages share.
+type handIn struct {
+	b     *Broker
+	now   int64         // Unix ms, for messages whose producer does not say when they were born
+	topic *engine.Topic // of the last message
+}
+
+// prepare checks a message, finds its topic and fills in what is sent.
+func (h *handIn) prepare(ctx context.Context, m *Message, s *engine.Send) error {
+	s.Message = record.Message{Born: m.Born, Key: m.Key, Tag: m.Tag, Properties: m.Properties, Body: m.Body}
+	s.Delay = m.Delay
 	if m.Born == 0 {
-		s.Message.Born = b.e.Now()
+		s.Message.Born = h.now
 	}
 	if strings.ContainsAny(m.Key+m.Tag, "\x00\x01\x02") {
-		return s, fmt.Errorf("%w: key or tag holds a control character that RocketMQ uses as separator", ErrInvalid)
+		return fmt.Errorf("%w: key or tag holds a control character that RocketMQ uses as separator", ErrInvalid)
 	}
 	if strings.Contains(m.Tag, "||") {
-		return s, fmt.Errorf("%w: tag %q holds ||, which joins tags in a subscription", ErrInvalid, m.Tag)
+		return fmt.Errorf("%w: tag %q holds ||, which joins tags in a subscription", ErrInvalid, m.Tag)
 	}
 	if err := checkProperties(m.Properties); err != nil {
-		return s, err
+		return err
 	}
 	if err := s.Message.Check(); err != nil {
-		return s, err
+		return err
 	}
-	if isSystem(m.Topic) {
-		return s, checkTopic(m.Topic)
-	}
-	t, err := b.topic(ctx, m.Topic)
+	t, err := h.find(ctx, m.Topic)
 	if err != nil {
-		return s, err
+		return err
 	}
 	s.Topic, s.Turn = t.Number, t
 	if m.HasQueue {
 		if m.Queue < 0 || m.Queue >= int(t.Queues) {
-			return s, fmt.Errorf("%w: queue %d of topic %q, which has queues 0 to %d", ErrInvalid, m.Queue, m.Topic, t.Queues-1)
+			return fmt.Errorf("%w: queue %d of topic %q, which has queues 0 to %d", ErrInvalid, m.Queue, m.Topic, t.Queues-1)
 		}
 		s.To = t.First() + record.QueueNumber(m.Queue)
 	}
 	if m.Idempotency == "" && m.Name == "" && m.Half == "" {
-		return s, nil
+		return nil
 	}
-	err = b.underTerms(m, t, &s)
-	return s, err
+	return h.b.underTerms(m, t, s)
+}
+
+// find finds a message's topic, or makes it.
+func (h *handIn) find(ctx context.Context, name string) (*engine.Topic, error) {
+	if h.topic != nil && h.topic.Name == name {
+		return h.topic, nil
+	}
+	if isSystem(name) {
+		return nil, checkTopic(name)
+	}
+	t, err := h.b.topic(ctx, name)
+	h.topic = t
+	return t, err
 }
 
 func (b *Broker) receipt(ctx context.Context, r *Receipt, s *engine.Send, m *Message) {
@@ -171,20 +187,6 @@ func (b *Broker) receipt(ctx context.Context, r *Receipt, s *engine.Send, m *Mes
 	case s.Ready:
 		r.State = StateReady
 	default:
-		r.State, r.Handle = b.waitingAs(s), b.handle(r.Topic, s.Due, s.ID)
+		r.State, r.Handle = waitingState(s.Held), b.handle(r.Topic, s.Due, s.ID)
 	}
-}
-
-// waitingAs says whether a message that was just sent waits for its time or is
-// held back.
-func (b *Broker) waitingAs(s *engine.Send) State {
-	if s.Due > b.e.Now() {
-		return StateWaiting
-	}
-	r := record.Ref{ID: s.ID, Queue: s.Message.Queue, Kind: record.KindMessage}
-	if s.Message.Due > s.Message.Stored {
-		r.Due = s.Message.Due
-	}
-	now, err := b.e.Standing(r)
-	return waitingState(err == nil && now.Held)
 }

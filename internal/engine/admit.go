@@ -126,7 +126,7 @@ func (m *machine) file(q *queue.Queue, p record.Peek, eff *effects) (Outcome, er
 		return Outcome{Due: m.wait(t, r, r.Due <= m.stamp).Due}, nil
 	}
 	if m.held(t, r.Queue) {
-		return Outcome{Due: m.hold(t, r).Due}, nil
+		return Outcome{Due: m.hold(t, r).Due, Held: true}, nil
 	}
 	m.keep.shows(r.ID)
 	return Outcome{Due: r.Due, Ready: true, Offset: m.show(q, t, &r, eff)}, nil
@@ -241,7 +241,7 @@ func (m *machine) decide(payload []byte, eff *effects) (Outcome, error) {
 		return Outcome{Verdict: timeline.Done, Due: m.wait(t, r, true).Due}, nil
 	}
 	if m.held(t, r.Queue) {
-		return Outcome{Verdict: timeline.Done, Due: m.hold(t, r).Due}, nil
+		return Outcome{Verdict: timeline.Done, Due: m.hold(t, r).Due, Held: true}, nil
 	}
 	return Outcome{Verdict: timeline.Done, Due: r.Due, Ready: true, Offset: m.show(q, t, &r, eff)}, nil
 }

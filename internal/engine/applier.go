@@ -163,7 +163,7 @@ func (c *call) apply(i int, id record.ID, out *Outcome, data []byte) int {
 
 // answer takes over what became of the message.
 func (s *Send) answer(id record.ID, out *Outcome) {
-	s.ID, s.Due, s.Ready, s.Offset = id, out.Due, out.Ready, out.Offset
+	s.ID, s.Due, s.Ready, s.Held, s.Offset = id, out.Due, out.Ready, out.Held, out.Offset
 	switch {
 	case out.Gone:
 		s.Err = ErrGone

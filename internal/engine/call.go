@@ -39,6 +39,7 @@ type Send struct {
 	ID     record.ID
 	Due    int64 // how it waits, Unix ms; 0 if it was not delayed
 	Ready  bool  // visible already, at Offset
+	Held   bool  // due already, and held back by its topic
 	Offset record.Offset
 	Repeat bool      // its key was used before: ID is the first message's
 	Took   record.ID // the message whose name it took, which was cancelled

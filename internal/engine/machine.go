@@ -56,6 +56,7 @@ type machine struct {
 type Outcome struct {
 	Verdict  timeline.Verdict // of a cancel, a reschedule or a transaction's end
 	Ready    bool             // a send: visible at once, at Offset
+	Held     bool             // a send: due, and held back by its topic
 	Gone     bool             // the topic, group or operation of that number has ended
 	Repeat   bool             // a send under a key that was used before, by message First
 	Mismatch bool             // and that one said something else
